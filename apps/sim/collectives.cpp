@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "apps/sim/marks.hpp"
-#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/algorithms/algorithms.hpp"
 #include "comm/collectives/override.hpp"
 
 namespace canele::sim {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "apps/sim/core_model.hpp"
-#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/algorithms/algorithms.hpp"
 
 namespace canele::sim {
 

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/collectives/schedule.hpp"
+#include "comm/collectives/algorithms/schedule.hpp"
 
 namespace canele::sim {
 

@@ -18,7 +18,7 @@
 #include "apps/sim/core_engines.hpp"
 #include "apps/sim/core_model.hpp"
 #include "apps/sim/cores_options.hpp"
-#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/algorithms/algorithms.hpp"
 #include "comm/collectives/split_tree.hpp"
 
 namespace canele::sim {

@@ -12,6 +12,7 @@
 
 #include "apps/sim/audit.hpp"
 #include "comm/api/api.hpp"
+#include "comm/diagnose/hang_collect.hpp"
 #include "comm/registry/registry.hpp"
 #include "drivers/sim/sim.hpp"
 
@@ -107,6 +108,7 @@ comm::Engine* World::make_engine(int rank) {
     parts.drivers.push_back(std::move(choice));
   }
   parts.strategy = comm::find_strategy(options_.strategy);
+  parts.check_hang = comm::hang::look;
   std::string why;
   std::unique_ptr<comm::Engine> engine = comm::Engine::create(std::move(parts), &why);
   if (engine == nullptr && deaths() == 0) complain("rank " + std::to_string(rank) + " does not start: " + why);

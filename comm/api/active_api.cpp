@@ -48,7 +48,7 @@ std::shared_ptr<ActiveMessages> active_of(Session& session, int* code) {
     *code = error(CANELE_ESTATE, "session \"" + session.label + "\" is closed");
     return nullptr;
   }
-  Engine& engine = *session.engine;
+  Engine& engine = engine_of(*session.context);
   engine.lock_for_callback();
   auto active = std::static_pointer_cast<ActiveMessages>(session.active_messages);
   if (active == nullptr) session.active_messages = active = std::make_shared<ActiveMessages>();
@@ -64,7 +64,7 @@ std::shared_ptr<ActiveMessages> active_of(Session& session, int* code) {
 /// Records whether the id has a handler from now on. Messages to an id without one wait for the next handler, or for
 /// the end of the session.
 void serve_id(Session& session, std::uint64_t id, bool served) {
-  Engine& engine = *session.engine;
+  Engine& engine = engine_of(*session.context);
   engine.lock_for_callback();
   std::erase(session.served, id);
   if (served) session.served.push_back(id);
@@ -118,7 +118,7 @@ void Handler::stop() {
   for (Slot& slot : slots_) {
     if (slot.state.exchange(Slot::State::stopped) == Slot::State::posted) canele_cancel(&slot.request);
   }
-  canele_condition_wait(public_of(*session_.engine), &stopped_, 1);
+  canele_condition_wait(public_of(engine_of(*session_.context)), &stopped_, 1);
 }
 
 void Handler::told(canele_request_t*, unsigned events, void* argument) {
@@ -138,8 +138,8 @@ void Handler::open(Slot& slot) {
   const std::size_t head_length = am_word + header_length;
   if (header_length > CANELE_AM_HEADER_MAX || head_length > envelope.length ||
       canele_receive_peek(&slot.request, slot.head, head_length) != CANELE_OK) {
-    session_.engine->log(LogLevel::error, "rank " + std::to_string(envelope.source) + " sent an active message to " +
-                                              std::to_string(id_) + " whose head makes no sense; it is dropped");
+    session_.context->log(LogLevel::error, "rank " + std::to_string(envelope.source) + " sent an active message to " +
+                                               std::to_string(id_) + " whose head makes no sense; it is dropped");
     const canele_data_t nothing = canele_data_contiguous(nullptr, 0);
     canele_receive_bind(&slot.request, &nothing);
     return;

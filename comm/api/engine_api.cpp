@@ -13,11 +13,12 @@
 #include "comm/api/worker_place.hpp"
 #include "comm/collectives/discard_receiver.hpp"
 #include "comm/collectives/group.hpp"
+#include "comm/diagnose/hang_collect.hpp"
 #include "comm/engine/connect.hpp"
+#include "comm/engine/refusal.hpp"
 #include "comm/link/sequencing.hpp"
 #include "comm/observe/report.hpp"
 #include "comm/protocol/receive.hpp"
-#include "comm/protocol/refusal.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/registry/modules.hpp"
 #include "comm/registry/registry.hpp"
@@ -44,6 +45,7 @@ int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine
   parts.bootstrap = join_job(*parts.platform, parts.settings->number(Setting::start_timeout) * second_ns, &why);
   if (parts.bootstrap == nullptr) return error(CANELE_EBOOTSTRAP, why);
   parts.on_this_machine = true;
+  parts.check_hang = hang::look;
   parts.cores = register_cores(*parts.settings);
   int code = CANELE_OK;
   *engine = Engine::create(std::move(parts), &why, &code);
@@ -63,7 +65,7 @@ void settle(Engine& engine) {
   if (engine.crowded && ranks == engine.size) engine.neighbours.find(engine.platform, engine.rank, ranks);
 }
 
-bool all_fetched(Engine& engine) { return engine.pulls == 0; }
+bool all_fetched(Engine& engine) { return engine.large.pulls == 0; }
 
 bool all_sent(Engine& engine) { return engine.pending_sends == 0 && all_fetched(engine); }
 
@@ -213,7 +215,7 @@ namespace {
 /// Exchanges one message each way. *posted: false if not even the posts succeeded.
 int barrier_round(Session& session, int distance, std::uint64_t deadline_ns, Blocked::In in, Leftovers* leftovers,
                   bool* posted) {
-  Engine& engine = *session.engine;
+  Engine& engine = engine_of(*session.context);
   const int to = (engine.rank + distance) % engine.size, from = (engine.rank - distance + engine.size) % engine.size;
   canele_request_t send{}, receive{};
   int code = canele_irecv(public_of(session), from, static_cast<std::uint64_t>(distance), CANELE_TAG_EXACT, nullptr, 0,
@@ -242,7 +244,7 @@ int barrier_rounds(Session& session, std::uint64_t deadline_ns, Blocked::In in, 
   int result = CANELE_OK;
   std::string words;
   // Continues after the loss of a rank: ranks that have not lost it wait for our part in the later rounds.
-  for (int distance = 1; distance < session.engine->size; distance *= 2) {
+  for (int distance = 1; distance < session.context->size; distance *= 2) {
     bool posted = false;
     const int code = barrier_round(session, distance, deadline_ns, in, leftovers, &posted);
     if (!posted) return code;
@@ -401,7 +403,7 @@ int canele_session_close(canele_session_t* session) try {
   if (session == nullptr) return error(CANELE_EINVAL, "canele_session_close: session is NULL");
   if (fork::in_child) return refuse_in_child("canele_session_close");
   Session& s = session_of(session);
-  Engine& e = *s.engine;
+  Engine& e = engine_of(*s.context);
   int code = stop_active_messages(s);
   if (code != CANELE_OK) return code;
   e.lock_for_callback();
@@ -428,7 +430,7 @@ int canele_session_close(canele_session_t* session) try {
 
 canele_engine_t* canele_session_engine(const canele_session_t* session) {
   if (session == nullptr) return nullptr;
-  return public_of(*session_of(const_cast<canele_session_t*>(session)).engine);
+  return public_of(engine_of(*session_of(const_cast<canele_session_t*>(session)).context));
 }
 
 int canele_barrier(canele_session_t* session) try {
@@ -438,7 +440,7 @@ int canele_barrier(canele_session_t* session) try {
   if (!s.open) return error(CANELE_ESTATE, "canele_barrier: session \"" + s.label + "\" is closed");
   if (s.barrier == nullptr) {
     int code = CANELE_OK;
-    s.barrier = open_session(*s.engine, "barrier:" + s.label, CANELE_ORDER_PER_TAG, &code);
+    s.barrier = open_session(engine_of(*s.context), "barrier:" + s.label, CANELE_ORDER_PER_TAG, &code);
     if (s.barrier == nullptr) return code;
   }
   return barrier(*s.barrier, 0);

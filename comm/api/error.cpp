@@ -1,56 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Error codes with a description, versions, and the end of exceptions at the C ABI.
+// Error codes in words, and versions.
 //
 // Any thread; the detail belongs to the calling thread.
-#include <new>
-#include <stdexcept>
-#include <system_error>
-
 #include "comm/api/api.hpp"
-
-namespace canele::comm::api {
-namespace {
-thread_local std::string last_detail;
-thread_local const char* fixed_detail = nullptr;  ///< used instead of last_detail if there was no memory for a text
-
-int fixed_error(int code, const char* words) {
-  fixed_detail = words;
-  return code;
-}
-}  // namespace
-
-int error(int code, std::string words) {
-  last_detail = std::move(words);
-  fixed_detail = nullptr;
-  return code;
-}
-
-int caught() noexcept {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return fixed_error(CANELE_ENOMEM, "the system has no memory");
-  } catch (const std::length_error&) {
-    return fixed_error(CANELE_ENOMEM, "more memory is asked for than there can be");
-  } catch (const std::system_error&) {
-    return fixed_error(CANELE_ENOMEM, "the system has no thread, or no lock, to give");
-  }
-}
-
-bool resume_unless_in_child(Engine& engine) {
-  if (fork::in_child) return false;
-  engine.resume_put_off();
-  return true;
-}
-
-int refuse_in_child(const char* call) {
-  return error(CANELE_EFORK, std::string(call) +
-                                 ": this process is the child of a fork, and the engine is its parent's: only that may "
-                                 "use it (start a program instead, or fork before canele_init)");
-}
-
-}  // namespace canele::comm::api
 
 const char* canele_error_string(int error) {
   switch (error) {
@@ -90,10 +43,7 @@ const char* canele_error_string(int error) {
   return "unknown error code";
 }
 
-const char* canele_error_detail(void) {
-  using namespace canele::comm::api;
-  return fixed_detail != nullptr ? fixed_detail : last_detail.c_str();
-}
+const char* canele_error_detail(void) { return canele::comm::post::detail(); }
 
 const char* canele_version(void) { return CANELE_VERSION; }
 

@@ -43,7 +43,7 @@ static_assert(RequestWord::parker_shift == 16);
 void push_to_queue(canele_request_t* request, unsigned /*events*/, void* argument) {
   Request& r = request_of(request);
   auto& queue = *static_cast<Queue*>(argument);
-  const QueueLock guard(queue, r.engine->platform);
+  const QueueLock guard(queue, r.context->platform);
   r.stage = Request::Stage::listed;  // a post rejects this stage
   r.queue_next = nullptr;
   (queue.last != nullptr ? queue.last->queue_next : queue.first) = &r;

@@ -11,6 +11,7 @@
 
 #include "comm/api/api.hpp"
 #include "comm/multicast/multicast.hpp"
+#include "comm/post/shelve.hpp"
 #include "comm/protocol/send_fast.hpp"
 
 namespace canele::comm::api {
@@ -87,15 +88,15 @@ bool may_leave_at_once(const Given& given) {
          given.destinations != nullptr && data != nullptr && data->length <= Rail::longest_at_once &&
          (data->length == 0 || data->base != nullptr) && data->segments == nullptr &&
          (given.options == nullptr || is_plain(*given.options)) &&
-         are_few_and_right(*given.session->engine, given.destinations, given.count);
+         are_few_and_right(engine_of(*given.session->context), given.destinations, given.count);
 }
 
 /// Sends to one destination after the other if all paths are clear. Returns the number of sends. After a send to all
 /// destinations the request has ended.
 [[gnu::always_inline]] inline std::size_t leave_at_once(const Given& given) {
-  if (!may_leave_at_once(given) || !given.session->engine->try_lock_to_post()) return 0;
+  if (!may_leave_at_once(given) || !engine_of(*given.session->context).try_lock_to_post()) return 0;
   Session& session = *given.session;
-  Engine& engine = *session.engine;
+  Engine& engine = engine_of(*session.context);
   const int* const destinations = given.destinations;
   const std::size_t length = given.data->length;
   std::size_t gone = 0;
@@ -125,7 +126,7 @@ int check(const Given& given, const canele_multicast_options_t& options) {
   }
   int code = check_data(given.data, "canele_imulticast");
   if (code == CANELE_OK) code = check_options(options, *given.data);
-  if (code == CANELE_OK) code = check_destinations(*given.session->engine, given.destinations, given.count);
+  if (code == CANELE_OK) code = check_destinations(engine_of(*given.session->context), given.destinations, given.count);
   return code;
 }
 
@@ -153,7 +154,7 @@ int check(const Given& given, const canele_multicast_options_t& options) {
   whole->shape = static_cast<multicast::Shape>(options.shape);
   whole->kind = OpKind::call;
   whole->call = multicast::begin;
-  Engine& engine = *given.session->engine;
+  Engine& engine = engine_of(*given.session->context);
   multicast::shelve(engine, *whole, *given.data);
 
   prepare_send(*given.request, *given.session, engine.rank, given.tag, *given.data, options.header);

@@ -51,7 +51,7 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
 [[gnu::noinline]] int post_send(Session* session, int destination, std::uint64_t tag, const canele_data_t& data,
                                 const SendOptions& options, Request* request) {
   if (!postable(request, session)) return refuse(request, session);
-  Engine& engine = *session->engine;
+  Engine& engine = engine_of(*session->context);
   if (destination < 0 || destination >= engine.size) return refuse_destination(engine, destination);
   if (data.length > longest_message) [[unlikely]]
     return refuse_length("canele_isend", data.length);
@@ -80,15 +80,15 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
 /// Returns true if the outcome of a send may be written to the request before the send is attempted.
 inline bool may_leave_at_once(const Session& session, int destination, std::size_t length, const Request& request) {
   return length <= Rail::longest_at_once && is_unwatched(request) && request.stage == Request::Stage::idle &&
-         session.open && destination >= 0 && destination < session.engine->size;
+         session.open && destination >= 0 && destination < session.context->size;
 }
 
 /// Sends an eager message completely under one acquisition of the lock if its path is clear; otherwise posts the send.
 /// The outcome is written first, so that its values need no registers while the driver works.
 [[gnu::always_inline]] inline int send_at_once(Session& session, int destination, std::uint64_t tag, const void* buffer,
                                                std::size_t length, Request& request) {
-  Engine& engine = *session.engine;
-  request.engine = &engine;
+  Engine& engine = engine_of(*session.context);
+  request.context = &engine;
   request.session = &session;
   request.kind = Request::Kind::send;
   request.cancelled = false;
@@ -121,8 +121,8 @@ inline bool may_leave_at_once(const Session& session, int destination, std::size
   engine.counters.add(Counter::lock_taken);
   const bool begun = !engine.posts.empty();
   const bool many = begun ? engine.matcher.is_large() : engine.matcher.is_large_for_posts();
-  if ((many || CANELE_BUGGIFY(pipeline_of_few)) && PostPipeline::takes(engine, *posting.request, posting.data.length))
-      [[unlikely]] {
+  if ((many || CANELE_BUGGIFY(pipeline_of_few)) && engine.may_look_up_later() &&
+      PostPipeline::takes(*posting.request, posting.data.length)) [[unlikely]] {
     engine.posts.add(engine, posting);
     return receive_path::Accepted::other;
   }
@@ -137,7 +137,7 @@ inline bool may_leave_at_once(const Session& session, int destination, std::size
                                                const canele_data_t& data, bool late, Request* request) {
   if (!postable(request, session)) [[unlikely]]
     return refuse(request, session);
-  Engine& engine = *session->engine;
+  Engine& engine = engine_of(*session->context);
   if (source < CANELE_ANY_SOURCE || source >= engine.size) [[unlikely]]
     return refuse_source(engine, source);
   prepare_outcome(*request, *session, Request::Kind::receive);
@@ -230,32 +230,11 @@ int check_header(std::size_t header, std::size_t length, const char* call) {
                                   " bytes; it has at most 256 bytes and at most those of the message");
 }
 
-void prepare_send(Request& request, Session& session, int rank, std::uint64_t tag, const canele_data_t& data,
-                  std::size_t header) {
-  prepare(request, session, Request::Kind::send);
-  request.data = data;
-  request.rank = rank;
-  request.status_tag = tag;
-  request.status_length = data.length;
-  request.synchronous = request.rendezvous = false;
-  request.header = static_cast<std::uint16_t>(header);
-  request.bulk_rail = nullptr;
-  request.exposure = 0;
-  request.handle = 0;
-  request.moved = request.expected = 0;
-  new (&request.item) strategies::Item;
-  request.stage = Request::Stage::posted;
-}
-
 int refuse(const Request* request, const Session* session) {
   if (request == nullptr || session == nullptr) return error(CANELE_EINVAL, "session and request must be given");
   if (fork::in_child) return refuse_in_child("post");
   if (!session->open) return error(CANELE_ESTATE, "session \"" + session->label + "\" is closed");
   return error(CANELE_EBUSY, "the request is still in use (or its memory was not zeroed before its first use)");
-}
-
-void fill_status(const Request& request, canele_status_t* status) {
-  *status = {request.status_error, request.rank, request.status_tag, request.status_length, request.cancelled ? 1 : 0};
 }
 
 }  // namespace canele::comm::api
@@ -292,7 +271,7 @@ int canele_send_set_priority(canele_request_t* request, int32_t priority) try {
     return error(CANELE_EINVAL, "canele_send_set_priority: not a send");
   }
   if (fork::in_child) return refuse_in_child("canele_send_set_priority");
-  Engine& engine = *request_of(request).engine;
+  Engine& engine = engine_of(*request_of(request).context);
   ReprioritizeOp op;
   op.kind = OpKind::reprioritize;
   op.request = &request_of(request);
@@ -363,7 +342,7 @@ int canele_receive_bind(canele_request_t* request, const canele_data_t* data) tr
   }
   r.data = *data;
   r.PostOp::kind = OpKind::bind;
-  Engine& engine = *r.engine;
+  Engine& engine = engine_of(*r.context);
   engine.submit(static_cast<PostOp&>(r));
   engine.after_submit();
   return CANELE_OK;
@@ -391,7 +370,7 @@ namespace {
 bool announce_cancel(Request& r) {
   std::uint64_t seen = r.word.load(std::memory_order_acquire);
   if ((seen & event::finalized) != 0) return false;
-  const WordVisit visit(r.engine);
+  const WordVisit visit(r.context);
   do {
     if ((seen & (event::finalized | RequestWord::cancel_bit)) != 0) return false;
   } while (!r.word.compare_exchange_weak(seen, seen | RequestWord::cancel_bit, std::memory_order_acq_rel));
@@ -423,7 +402,7 @@ bool is_owed_event(const Request& r, std::uint64_t seen) {
 /// the delivery.
 inline bool want_events(Request& r, std::uint64_t seen, unsigned mask) {
   const bool pending = (seen & event::finalized) == 0;  // a finalized request may have outlived its engine
-  const WordVisit visit(pending ? r.engine : nullptr);
+  const WordVisit visit(pending ? r.context : nullptr);
   std::uint64_t next;
   do {
     next = seen | (std::uint64_t{mask} << RequestWord::wanted_shift);
@@ -440,7 +419,7 @@ inline void keep(Request& r, const Listening& what) {
 
 /// Registers for the current use.
 inline void listen_now(Request& r, std::uint64_t seen, const Listening& what) {
-  Engine* const engine = r.engine;  // the callback may free the request
+  Engine* const engine = static_cast<Engine*>(r.context);  // the callback may free the request
   keep(r, what);
   if (!want_events(r, seen, what.mask)) return;
   engine->queue_delivery(r);
@@ -484,7 +463,7 @@ int canele_cancel(canele_request_t* request) try {
   if (fork::in_child) return refuse_in_child("canele_cancel");
   Request& r = request_of(request);
   if (!announce_cancel(r)) return CANELE_OK;
-  Engine& engine = *r.engine;
+  Engine& engine = engine_of(*r.context);
   r.CancelOp::kind = OpKind::cancel;
   engine.submit(static_cast<CancelOp&>(r));
   engine.after_submit();
@@ -499,7 +478,7 @@ int run_probe(canele_session_t* session, int source, uint64_t tag, uint64_t mask
               canele_status_t* status) {
   if (session == nullptr || found == nullptr) return error(CANELE_EINVAL, "probe: session and found must be given");
   Session& s = session_of(session);
-  Engine& engine = *s.engine;
+  Engine& engine = engine_of(*s.context);
   if (!s.open) return error(CANELE_ESTATE, "probe: session \"" + s.label + "\" is closed");
   if (source < CANELE_ANY_SOURCE || source >= engine.size) {
     if (fork::in_child) return refuse_in_child("probe");

@@ -33,8 +33,9 @@ Look look_at(canele_request_t* const* requests, std::size_t count, std::size_t f
       look.done = i;
       return look;
     }
-    look.several |= look.engine != nullptr && look.engine != r.engine;
-    look.engine = r.engine;
+    Engine& engine = engine_of(*r.context);
+    look.several |= look.engine != nullptr && look.engine != &engine;
+    look.engine = &engine;
   }
   return look;
 }
@@ -62,7 +63,7 @@ int step_each(canele_request_t* const* requests, std::size_t count) {
   const Engine* last = nullptr;
   for (std::size_t i = 0; i < count; ++i) {
     if (requests[i] == nullptr || request_of(requests[i]).kind == Request::Kind::null) continue;
-    Engine& engine = *request_of(requests[i]).engine;
+    Engine& engine = engine_of(*request_of(requests[i]).context);
     if (&engine == last) continue;
     last = &engine;
     if (may_progress(engine) && !engine.worker.active()) did += engine.step();

@@ -12,8 +12,8 @@
 #include <functional>
 #include <new>
 
-#include "comm/api/api.hpp"
-#include "comm/rendezvous/buffered.hpp"
+#include "comm/engine/engine.hpp"
+#include "comm/post/buffered_send.hpp"
 
 namespace canele::comm::collectives {
 namespace {
@@ -395,14 +395,15 @@ void Run::release(std::uint32_t ended) {
   if (owners.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(*this);
 }
 
-void Run::begin(Engine& engine, CallOp& op) {
+void Run::begin(Context& context, CallOp& op) {
   Run& run = *static_cast<Op&>(op).run;
-  ++engine.pending_sends;
+  ++context.pending_sends;
   ++run.user.session->pending;
   run.group->link(run);
 }
 
-void Run::end(Engine& engine, CallOp& op) {
+void Run::end(Context& context, CallOp& op) {
+  Engine& engine = engine_of(context);
   Run& run = *static_cast<Op&>(op).run;
   run.group->unlink(run);
   if (run.course != nullptr) {

@@ -37,8 +37,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "comm/collectives/algorithms/schedule.hpp"
 #include "comm/collectives/group.hpp"
-#include "comm/collectives/schedule.hpp"
 #include "comm/collectives/split_policy.hpp"
 #include "comm/collectives/steps.hpp"
 #include "comm/engine/deferred_work.hpp"
@@ -136,8 +136,8 @@ struct Run {
   } freeing;
 
  private:
-  static void begin(Engine& engine, CallOp& op);
-  static void end(Engine& engine, CallOp& op);
+  static void begin(Context& context, CallOp& op);
+  static void end(Context& context, CallOp& op);
 };
 
 }  // namespace canele::comm::collectives

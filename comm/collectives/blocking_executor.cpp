@@ -11,10 +11,12 @@
 #include <new>
 #include <utility>
 
-#include "comm/api/api.hpp"
 #include "comm/collectives/async_executor.hpp"
 #include "comm/engine/spin_wait.hpp"
+#include "comm/post/buffered_send.hpp"
+#include "comm/post/wait.hpp"
 #include "comm/protocol/send_fast.hpp"
+#include "comm/state/request_setup.hpp"
 
 namespace canele::comm::collectives {
 namespace {
@@ -140,7 +142,7 @@ bool Direct::few_deposits() {
   constexpr std::uint32_t some = 4, many = 16;
   constexpr int most_turns = 8;
   Engine& engine = group_.engine;
-  const auto count = [&] { return engine.deposit_count.load(std::memory_order_relaxed); };
+  const auto count = [&] { return engine.large.deposit_count.load(std::memory_order_relaxed); };
   if (count() >= some) engine.step();
   for (int turn = 0; turn < most_turns && count() >= many; ++turn) {
     engine.platform.yield();
@@ -226,7 +228,7 @@ void Direct::await_one() {
     targets[count] = end_of(request_of(&transfers_[under_way_[count]].request));
   }
   if (!cancelled_) targets[count++] = {&group_.ended, Group::ended_bit, nullptr};
-  [[maybe_unused]] const int code = api::block_for_one(group_.engine, targets.data(), count);
+  [[maybe_unused]] const int code = post::block_for_one(group_.engine, targets.data(), count);
   assert(code == CANELE_OK && "no deadline, and the call has refused to block in a callback");
 }
 
@@ -297,7 +299,7 @@ inline void Direct::await_some() {
 
 /// Posts a receive as canele_irecv does. Under the engine's lock.
 [[gnu::always_inline]] inline receive_path::Accepted Direct::post_locked(const Step& step, Request& request) const {
-  api::prepare_outcome(request, group_.session, Request::Kind::receive);
+  prepare_outcome(request, group_.session, Request::Kind::receive);
   request.stage = Request::Stage::posted;
   canele_data_t data{};
   data.base = place_->at(step.to);

@@ -34,8 +34,8 @@
 #include <memory>
 #include <vector>
 
+#include "comm/collectives/algorithms/schedule.hpp"
 #include "comm/collectives/group.hpp"
-#include "comm/collectives/schedule.hpp"
 #include "comm/collectives/steps.hpp"
 #include "comm/protocol/receive_eager.hpp"
 #include "comm/rendezvous/buffered.hpp"

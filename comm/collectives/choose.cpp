@@ -24,7 +24,7 @@
 #include <cassert>
 #include <vector>
 
-#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/algorithms/algorithms.hpp"
 #include "comm/collectives/algorithms/build.hpp"
 #include "comm/collectives/oversubscribed.hpp"
 

@@ -6,8 +6,8 @@
 #include <cassert>
 #include <vector>
 
-#include "comm/api/api.hpp"
 #include "comm/collectives/group.hpp"
+#include "comm/engine/engine.hpp"
 
 namespace canele::comm::collectives {
 
@@ -18,7 +18,7 @@ void Drain::start(Session& session) {
 
 /// Posts a receive for the next message that no other receive has asked for, whatever it is.
 void Drain::post() {
-  const int code = canele_irecv_late(api::public_of(*session_), CANELE_ANY_SOURCE, 0, CANELE_TAG_ANY, &request_);
+  const int code = canele_irecv_late(public_of(*session_), CANELE_ANY_SOURCE, 0, CANELE_TAG_ANY, &request_);
   assert(code == CANELE_OK && "a session that is drained stays open");
   if (code == CANELE_OK) canele_request_on_event(&request_, CANELE_EVENT_HEADER | CANELE_EVENT_FINALIZED, told, this);
 }
@@ -54,7 +54,7 @@ LastDrains::One& LastDrains::add(Session& session) {
 
 /// Called under the engine's lock. A receive is posted without it, so a task does so.
 void LastDrains::mentioned(Session& session) {
-  Engine& engine = *session.engine;
+  Engine& engine = engine_of(*session.context);
   if (engine.stage == Stage::leaving || !session.label.starts_with(Group::label_prefix)) return;
   One& one = add(session);
   one.prepare(start);

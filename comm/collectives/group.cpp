@@ -9,10 +9,10 @@
 #include <iterator>
 #include <utility>
 
-#include "comm/api/api.hpp"
 #include "comm/collectives/async_executor.hpp"
 #include "comm/collectives/blocking_executor.hpp"
-#include "comm/protocol/refusal.hpp"
+#include "comm/engine/engine.hpp"
+#include "comm/engine/refusal.hpp"
 
 namespace canele::comm::collectives {
 namespace {
@@ -173,7 +173,7 @@ void Group::Told::send(Session& session, Ending why, const std::vector<int>& who
   notice = {why.code, why.rank};
   sends = std::make_unique<canele_request_t[]>(whom.size());
   for (std::size_t i = 0; i < whom.size(); ++i) {
-    canele_isend(api::public_of(session), whom[i], notice_tag, &notice, sizeof notice, &sends[i]);
+    canele_isend(public_of(session), whom[i], notice_tag, &notice, sizeof notice, &sends[i]);
   }
 }
 
@@ -241,7 +241,7 @@ void Group::wake_to_hear() {
 void Group::hear(ltask::Task& task) {
   Group& group = *static_cast<Hearing&>(task).group;
   ++callbacks_on_this_thread;
-  const int code = canele_irecv(api::public_of(group.session), CANELE_ANY_SOURCE, notice_tag, CANELE_TAG_EXACT,
+  const int code = canele_irecv(public_of(group.session), CANELE_ANY_SOURCE, notice_tag, CANELE_TAG_EXACT,
                                 &group.notice_in_, sizeof group.notice_in_, &group.notice_request_);
   if (code == CANELE_OK && request_of(&group.notice_request_).finalized()) {
     heard(&group.notice_request_, CANELE_EVENT_FINALIZED, &group);  // before the consequences of the sender's exit

@@ -38,10 +38,10 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/algorithms/algorithms.hpp"
+#include "comm/collectives/algorithms/schedule.hpp"
 #include "comm/collectives/discard_receiver.hpp"
 #include "comm/collectives/override.hpp"
-#include "comm/collectives/schedule.hpp"
 #include "comm/collectives/split_policy.hpp"
 #include "comm/engine/engine.hpp"
 #include "ltask/task.hpp"

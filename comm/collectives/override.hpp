@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/algorithms/algorithms.hpp"
 
 namespace canele::comm::collectives {
 

@@ -9,7 +9,7 @@
 // is the worst here. Each of its messages is one more turn, and a turn costs more than to copy some kilobytes.
 #pragma once
 
-#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/algorithms/algorithms.hpp"
 
 namespace canele::comm::collectives {
 

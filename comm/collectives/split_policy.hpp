@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/algorithms/algorithms.hpp"
 #include "comm/collectives/split_tree.hpp"
 #include "comm/engine/deferred_work.hpp"
 

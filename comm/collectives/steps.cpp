@@ -8,7 +8,7 @@
 #include <cstring>
 #include <memory>
 
-#include "comm/api/api.hpp"
+#include "comm/engine/engine.hpp"
 
 namespace canele::comm::collectives {
 namespace {
@@ -51,7 +51,7 @@ void do_here(const Place& place, const Step& step) {
 }
 
 int post_message(Group& group, const Place& place, const Step& step, std::uint64_t number, canele_request_t* request) {
-  canele_session_t* const session = api::public_of(group.session);
+  canele_session_t* const session = public_of(group.session);
   const int peer = group.world(step.peer);
   const std::uint64_t tag = tag_of(step, number);
   if (step.action == Action::receive)

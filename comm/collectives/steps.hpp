@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "comm/collectives/algorithms/schedule.hpp"
 #include "comm/collectives/group.hpp"
-#include "comm/collectives/schedule.hpp"
 #include "comm/state/request.hpp"
 
 namespace canele::comm::collectives {

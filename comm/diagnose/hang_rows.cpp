@@ -141,7 +141,7 @@ void add_arriving(Engine& engine, Rows& rows) {
     if (request.receive.node.queued) return;  // posted, with an RTR to its sender
     rows.add(request, request.copying ? State::copying : State::waits_for_data);
   });
-  for (const auto& pull : engine.all_pulls) {
+  for (const auto& pull : engine.large.all_pulls) {
     if (pull->request != nullptr && !pull->claims) rows.add(*pull->request, State::copying);
   }
 }

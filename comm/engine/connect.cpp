@@ -52,7 +52,8 @@ void unreachable(Engine& engine, Peer& peer, int error, const std::string& why) 
   engine.fail_peer(peer, error, true, why);
 }
 
-void resolved(Engine& engine, CallOp& op) {
+void resolved(Context& context, CallOp& op) {
+  Engine& engine = engine_of(context);
   const std::unique_ptr<Resolve> resolve(static_cast<Resolve*>(&op));
   --engine.resolving;
   Peer& peer = engine.peer(resolve->rank);
@@ -264,28 +265,6 @@ void connect(Engine& engine, Peer& peer) {
                   (peer.reason.empty() ? "" : "; " + peer.reason));
 }
 
-/// Returns the limit of one inline send of a memory driver: messages must be shorter than this, in bytes.
-static std::size_t inline_below(const Engine& engine, const DriverSlot& slot) {
-  const std::size_t room = std::min(slot.driver->capabilities().max_inline, sizeof(wire::Head) + Rail::longest_inline);
-  if (!slot.memory_only() || room < sizeof(wire::Head)) return 0;
-  const std::size_t limit = engine.eager_setting != 0 ? engine.eager_setting : room;
-  return std::min(limit, room - sizeof(wire::Head)) + 1;
-}
-
-/// Returns the limit of a message in a packet of its own, written directly into the driver's memory.
-static std::size_t at_once_below(const Engine& engine, const DriverSlot& slot) {
-  if (!slot.memory_only() || !slot.driver->capabilities().reserves) return 0;
-  return std::min(send_path::eager_limit(engine, slot), Rail::longest_at_once) + 1;
-}
-
-void set_inline_limit(Engine& engine, Rail& rail) {
-  const Adverts* adverts = rail.peer->adverts.get();
-  const bool watch = adverts != nullptr && !adverts->theirs.empty();  // each envelope may match one of them
-  const bool short_cut = !watch && engine.event_log == nullptr;
-  rail.inline_below = short_cut ? inline_below(engine, *rail.slot) : 0;
-  rail.at_once_below = short_cut ? std::max(rail.inline_below, at_once_below(engine, *rail.slot)) : 0;
-}
-
 /// Chooses the rail for large transfers among those that are up. If all of them were measured, it is the one that
 /// completes such a transfer first; else it is the first one. An estimate alone does not change the user's order.
 static void choose_rail(Peer& peer) {
@@ -347,7 +326,7 @@ Rail* connected(Engine& engine, DriverSlot& slot, int rank) {
   if (several) {
     bundle::begin(engine, peer, slot.group);
   } else {
-    set_inline_limit(engine, *rail);
+    send_path::set_inline_limit(engine, *rail);
     rail->lines = slot.driver->shared_lines(rank);
   }
   peer.state = Peer::State::up;
@@ -377,7 +356,7 @@ void rail_failed(Engine& engine, Rail& rail) {
 }
 
 void say_bye(Engine& engine, Peer& peer) {
-  send_path::control(engine, peer, wire::Type::bye, 0, 0, 0, nullptr, 0);
+  link::control(engine, peer, wire::Type::bye, 0, 0, 0, nullptr, 0);
   bundle::leave(engine, peer);
 }
 

@@ -27,8 +27,6 @@ void resolve(Engine& engine, Peer& peer);
 /// Tries the drivers of the next group.
 void connect(Engine& engine, Peer& peer);
 Rail& add_rail(Peer& peer, DriverSlot* slot);
-/// Computes which messages may take the fast path to the rail.
-void set_inline_limit(Engine& engine, Rail& rail);
 /// Marks the rail as no longer usable. Returns false if it never was.
 bool rail_down(Engine& engine, Rail& rail);
 /// Handles the failure of one rail, before or after it was up. Other rails take over, or other drivers are tried.

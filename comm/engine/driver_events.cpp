@@ -9,10 +9,10 @@
 // transfer of a connected peer only within a callback of the driver itself.
 #include "comm/engine/connect.hpp"
 #include "comm/engine/engine.hpp"
+#include "comm/link/transmit.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/receive_burst.hpp"
 #include "comm/protocol/receive_eager.hpp"
-#include "comm/protocol/send.hpp"
 #include "comm/rendezvous/async_get.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
 #include "comm/state/driver_instance.hpp"
@@ -24,7 +24,7 @@ namespace {
 /// Holds the engine's lock during a callback, unless the caller has it already.
 class CallbackLock {
  public:
-  explicit CallbackLock(DriverSlot& slot) : engine_(slot.memory_only() ? nullptr : &slot.engine) {
+  explicit CallbackLock(DriverSlot& slot) : engine_(slot.memory_only() ? nullptr : &engine_of(slot.context)) {
     if (engine_ != nullptr) engine_->lock_for_callback();
   }
   ~CallbackLock() {
@@ -39,14 +39,15 @@ class CallbackLock {
 
 }  // namespace
 
-DriverSlot::DriverSlot(Engine& owner, const drivers::DriverFactory& from)
-    : engine(owner), factory(from), driver(from.create()) {
+DriverSlot::DriverSlot(Context& owner, const drivers::DriverFactory& from)
+    : context(owner), factory(from), driver(from.create()) {
+  const Engine& engine = engine_of(owner);
   rank = owner.rank;
   size = owner.size;
   crowded = owner.crowded;
-  job = owner.bootstrap->job();
+  job = engine.bootstrap->job();
   incarnation = owner.incarnation;
-  secret = owner.secret;
+  secret = engine.secret;
   events = this;
 }
 
@@ -79,7 +80,7 @@ Rail* DriverSlot::take_flush() {
 // Rare cases are out of line: the registers that they need would be saved and restored for every packet.
 drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> bytes) {
   if (!memory_only()) return present_locked(from, bytes);
-  looks_ahead = engine.matcher.is_huge();
+  looks_ahead = context.matcher.is_huge();
   if (looks_ahead) [[unlikely]]
     return present_looking_ahead(from, bytes);
   return present(from, bytes);
@@ -92,29 +93,29 @@ drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> 
 
 [[gnu::noinline]] drivers::Take DriverSlot::present_looking_ahead(drivers::Rank from,
                                                                   std::span<const std::byte> bytes) {
-  engine.lookahead.begin(engine.matcher, engine.peer(from), bytes);
+  context.lookahead.begin(context.matcher, context.peer(from), bytes);
   const drivers::Take answer = present(from, bytes);
-  engine.lookahead.end();
+  context.lookahead.end();
   return answer;
 }
 
 [[gnu::always_inline]] inline drivers::Take DriverSlot::present(drivers::Rank from, std::span<const std::byte> bytes) {
-  Peer& peer = engine.peer(from);
+  Peer& peer = context.peer(from);
   ++driver->counters.packets_received;
   driver->counters.bytes_received += bytes.size();
   if (peer.gone()) [[unlikely]]
     return of_the_gone(peer);
-  const char* wrong = receive_path::packet(engine, peer, bytes);
+  const char* wrong = receive_path::packet(context, peer, bytes);
   return wrong == nullptr ? drivers::Take::taken : not_taken(peer, wrong, bytes.size());
 }
 
 drivers::RunTaken DriverSlot::packets(drivers::Rank from, const drivers::PacketRun& run) {
-  Peer* const peer = engine.peers[from];
-  looks_ahead = engine.matcher.is_huge();
+  Peer* const peer = context.peers[from];
+  looks_ahead = context.matcher.is_huge();
   if (!memory_only() || looks_ahead || peer == nullptr || peer->gone()) [[unlikely]]
     return DriverEvents::packets(from, run);
   const std::size_t length = run.length;
-  receive_path::ShortRun messages(engine, *peer, length);
+  receive_path::ShortRun messages(context, *peer, length);
   const char* wrong = nullptr;
   int taken = 0;
   const std::byte* packet = run.first;
@@ -133,40 +134,40 @@ drivers::RunTaken DriverSlot::packets(drivers::Rank from, const drivers::PacketR
 
 void DriverSlot::foresee(drivers::Rank from, std::span<const std::byte> bytes) noexcept {
   static_assert(look_ahead < Lookahead::most, "what a driver shows is remembered until it is presented");
-  const Peer* peer = engine.peers[from];
-  if (peer != nullptr) engine.lookahead.show(*peer, bytes);
+  const Peer* peer = context.peers[from];
+  if (peer != nullptr) context.lookahead.show(*peer, bytes);
 }
 
 [[gnu::cold, gnu::noinline]] drivers::Take DriverSlot::of_the_gone(Peer& peer) {
   if (peer.state == Peer::State::left) return drivers::Take::taken;  // late bytes
   CANELE_MARK(packet_of_one_given_up);                               // the peer must learn of it on each of its rails
   Rail* rail = peer.rail_of(*this);
-  if (rail != nullptr && !rail->dead) peers::given_back(engine, *rail);  // with this answer
+  if (rail != nullptr && !rail->dead) peers::given_back(engine_of(context), *rail);  // with this answer
   return drivers::Take::refused;
 }
 
 [[gnu::cold, gnu::noinline]] drivers::Take DriverSlot::not_taken(Peer& peer, const char* wrong, std::size_t bytes) {
-  if (wrong == receive_path::try_later) {  // it will be presented again, and counted then
+  if (wrong == try_later) {  // it will be presented again, and counted then
     --driver->counters.packets_received;
     driver->counters.bytes_received -= bytes;
     peer.counters.sub(Counter::packets_received);
     return drivers::Take::later;
   }
-  engine.counters.add(Counter::frames_refused);
-  engine.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a packet that makes no sense: ") + wrong, this);
+  context.counters.add(Counter::frames_refused);
+  context.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a packet that makes no sense: ") + wrong, this);
   return drivers::Take::refused;
 }
 
 int DriverSlot::landing(drivers::Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
                         int max) {
   const CallbackLock guard(*this);
-  return rendezvous::landing(engine, engine.peer(from), *this, key, offset, length, out, max);
+  return rendezvous::landing(context, context.peer(from), *this, key, offset, length, out, max);
 }
 
 void DriverSlot::landed(drivers::Rank from, std::uint64_t key, std::uint64_t /*offset*/, std::uint64_t length) {
   const CallbackLock guard(*this);
   driver->counters.bulk_bytes_received += length;
-  rendezvous::landed(engine, engine.peer(from), *this, key, length);
+  rendezvous::landed(context, context.peer(from), *this, key, length);
 }
 
 void DriverSlot::done(drivers::Token token, drivers::Status status) {
@@ -175,25 +176,25 @@ void DriverSlot::done(drivers::Token token, drivers::Status status) {
   if (what->pull) {
     fetch::piece_done(*this, static_cast<rendezvous::Pull&>(*what), status);
   } else {
-    send_path::packet_done(engine, static_cast<Rail&>(*what), status);
+    link::packet_done(context, static_cast<Rail&>(*what), status);
   }
 }
 
 void DriverSlot::ready(drivers::Rank to) {
   const CallbackLock guard(*this);
-  Peer& peer = engine.peer(to);
+  Peer& peer = context.peer(to);
   Rail* rail = peer.rail_of(*this);
   if (rail == nullptr || rail->dead || peer.gone()) return;
   rail->full = false;
   if (rail->state == Rail::State::staged && !rail->in_flush) push_flush(*rail);
-  engine.mark_dirty(peer);
+  context.mark_dirty(peer);
 }
 
 void DriverSlot::connected(drivers::Rank to) {
   Rail* unwanted = nullptr;
   {
     const CallbackLock guard(*this);
-    unwanted = peers::connected(engine, *this, to);
+    unwanted = peers::connected(engine_of(context), *this, to);
   }
   if (unwanted != nullptr) turn_away(*unwanted);
 }
@@ -209,15 +210,15 @@ void DriverSlot::turn_away(Rail& rail) {
 
 void DriverSlot::failed(drivers::Rank to, bool lost, std::string_view reason) {
   const CallbackLock guard(*this);
-  engine.lookahead.forget();
-  peers::driver_failed(engine, *this, to, lost, reason);
+  context.lookahead.forget();
+  peers::driver_failed(engine_of(context), *this, to, lost, reason);
 }
 
-std::uint64_t DriverSlot::now_ns() { return engine.platform.now_ns(); }
-std::uint64_t DriverSlot::random() { return engine.platform.random(); }
+std::uint64_t DriverSlot::now_ns() { return context.platform.now_ns(); }
+std::uint64_t DriverSlot::random() { return context.platform.random(); }
 
 std::string DriverSlot::setting(std::string_view name, std::string_view fallback) {
-  return engine.settings->by_name(name, fallback);
+  return engine_of(context).settings->by_name(name, fallback);
 }
 
 drivers::Rank DriverSlot::next_death() {
@@ -231,7 +232,7 @@ drivers::Rank DriverSlot::next_death() {
 }
 
 void DriverSlot::log(int level, std::string_view text) {
-  engine.log(static_cast<LogLevel>(level), std::string(factory.name) + ": " + std::string(text));
+  context.log(static_cast<LogLevel>(level), std::string(factory.name) + ": " + std::string(text));
 }
 
 }  // namespace canele::comm

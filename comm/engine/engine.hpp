@@ -16,6 +16,8 @@
 //           └─ sleeper, worker, helper, waiters
 #pragma once
 
+#include <canele/canele.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -32,22 +34,13 @@
 #include "comm/engine/deferred_work.hpp"
 #include "comm/engine/poll_yield.hpp"
 #include "comm/engine/waiters.hpp"
-#include "comm/matching/alternatives/cache_warmer.hpp"
-#include "comm/matching/matcher.hpp"
 #include "comm/multicast/state.hpp"
-#include "comm/observe/counters.hpp"
-#include "comm/observe/event_log.hpp"
-#include "comm/observe/hang_watch.hpp"
 #include "comm/protocol/receive_prefetch.hpp"
 #include "comm/registry/modules.hpp"
+#include "comm/rendezvous/state.hpp"
 #include "comm/state/awaited.hpp"
-#include "comm/state/driver_instance.hpp"
-#include "comm/state/handle_table.hpp"
-#include "comm/state/message_pool.hpp"
-#include "comm/state/packet_prefetch.hpp"
-#include "comm/state/peer.hpp"
+#include "comm/state/context.hpp"
 #include "comm/state/request.hpp"
-#include "comm/state/session.hpp"
 #include "ltask/core_register.hpp"
 #include "ltask/helper.hpp"
 #include "ltask/places.hpp"
@@ -58,15 +51,6 @@
 #include "ltask/worker.hpp"
 
 namespace canele::comm {
-
-namespace deposit {
-struct Deposit;
-void over(Engine& engine, Request& request);
-}  // namespace deposit
-
-namespace rendezvous {
-struct Pull;
-}
 
 /// The parts that an engine is made of. Tests and simulators supply their own.
 struct EngineParts {
@@ -81,65 +65,11 @@ struct EngineParts {
   bool on_this_machine = false;
   /// Register of the cores that the processes of this host use; may be nullptr.
   std::unique_ptr<ltask::CoreRegister> cores;
+  /// Called when nothing has happened for a while; hang::look makes the report.
+  void (*check_hang)(Engine&) = [](Engine&) {};
 };
 
-/// System calls that became due under the lock and are made after it. They wake threads, ring doorbells, and wake the
-/// thread that sleeps on the drivers.
-class Departures {
- public:
-  bool due() const { return due_; }
-  void wake(ltask::Parker& parker) {
-    due_ = true;
-    parkers_.push_back(&parker);
-  }
-  void ring(drivers::Driver& driver, int rank) {
-    due_ = true;
-    doorbells_.emplace_back(&driver, rank);
-  }
-  void rouse(ltask::Sleeper& sleeper) {
-    due_ = true;
-    sleeper_ = &sleeper;
-  }
-  /// Moves the entries of `other` here. `other` keeps its memory for the next time.
-  void take(Departures& other) {
-    parkers_.insert(parkers_.end(), other.parkers_.begin(), other.parkers_.end());
-    doorbells_.insert(doorbells_.end(), other.doorbells_.begin(), other.doorbells_.end());
-    other.parkers_.clear();
-    other.doorbells_.clear();
-    if (other.sleeper_ != nullptr) sleeper_ = std::exchange(other.sleeper_, nullptr);
-    due_ = true;
-    other.due_ = false;
-  }
-  /// Makes the system calls. Returns the number of threads that it has woken.
-  int run(Platform& platform);
-
- private:
-  bool due_ = false;
-  ltask::Sleeper* sleeper_ = nullptr;
-  std::vector<ltask::Parker*> parkers_;
-  std::vector<std::pair<drivers::Driver*, int>> doorbells_;
-};
-
-/// State of canele_finalize: not called yet; waiting for the other ranks; bye sent.
-enum class Stage : std::uint8_t { running, finalizing, leaving };
-
-/// Filter for a thread that polls for an earlier message. Messages of a range of tags stay with their driver, until it
-/// has presented one `patience` times. (A stored message is copied twice.)
-struct NotYet {
-  const Session* session = nullptr;  ///< nullptr: all messages are taken
-  std::uint64_t first_tag = 0, end_tag = 0;
-  int patience = 0;
-  const Request* awaited = nullptr;  ///< a receive whose message may lie behind other messages of its rank
-  bool stays(std::uint64_t tag, std::int32_t source) {
-    return tag >= first_tag && tag < end_tag && !may_come_before(source) && patience-- > 0;
-  }
-  bool may_come_before(std::int32_t source) const {
-    if (awaited == nullptr || awaited->finalized()) return false;
-    return awaited->receive.node.source == source || awaited->receive.node.source == rank_any;
-  }
-};
-
-class Engine final : public ltask::Helped {
+class Engine final : public Context, public ltask::Helped {
  public:
   static constexpr int packets_per_poll = 64;  ///< after these another driver has its turn
 
@@ -192,8 +122,7 @@ class Engine final : public ltask::Helped {
   std::uint64_t turns_lost() const noexcept {
     return worker.turns_lost() + helper.turns_lost() + waiters.pressure.times();
   }
-  /// Returns whether background progress runs on a core that compute threads want, too.
-  bool shares_core() const noexcept {
+  bool shares_core() const noexcept override {
     return worker.shares_core() || (no_core_for_worker && helper.kind() != ltask::Helper::Kind::off);
   }
   /// Tells the helper that a thread is about to wait and polls itself, so the helper leaves the drivers to it.
@@ -221,7 +150,7 @@ class Engine final : public ltask::Helped {
   std::uint32_t count_row();
 
   /// Runs `op` now, or leaves it to the holder of the lock. Then does what the lock forbids (system calls, callbacks).
-  void submit(Op& op);
+  void submit(Op& op) override;
   /// Passes on what a submission left over: to the driver's server, the worker, or a sleeping thread. `length`: size in
   /// bytes of what was posted, if that may take long.
   void after_submit(std::size_t length = 0) {
@@ -310,170 +239,97 @@ class Engine final : public ltask::Helped {
     return false;
   }
 
+  /// Returns whether a posted receive may wait in `posts`: this thread, or another that polls, takes the lock again.
+  bool may_look_up_later() const { return !drivers_armed && !worker.active(); }
+
   // ---- under the lock: engine/ ----------------------------------------------------------------------------------
   void run(Op& op);
-  Peer& peer(int to) {
-    Peer* known = peers[to];
-    return known != nullptr ? *known : first_contact(to);
-  }
-  void mark_dirty(Peer& peer);
   void pump_dirty();
-  /// Publishes events of a request, queues its callback, and wakes its waiter.
-  void publish(Request& request, unsigned events) {
-    std::uint64_t seen = request.word.load(std::memory_order_relaxed);
-    if (seen == 0) {           // no callback, no sleeping waiter, no cancel: the common case
-      if (lock.has_owner()) {  // none can come either, see WordVisit: no atomic operation needed
-        request.word.store(events, std::memory_order_release);
-        return;
-      }
-      if (request.word.compare_exchange_strong(seen, events, std::memory_order_acq_rel)) return;
-    }
-    publish_to_listeners(request, events);
-  }
-  void finish(Request& request, int error) {
-    if (request.kind == Request::Kind::receive) return finish_receive(request, error);
-    if (request.part == Request::Part::deposited) [[unlikely]]
-      return deposit::over(*this, request);
-    note_outcome(request, error);
-    --pending_sends;
-    trace(Event::send_done, request.rank, request.session, request.status_tag, request.data.length);
-    publish(request, event::finalized);
-  }
-  [[gnu::always_inline]] void finish_receive(Request& request, int error) {
-    note_outcome(request, error);
-    publish(request, event::received | event::finalized);
-  }
-  /// Ends every request that needs the peer with `error`. Requests whose memory a driver still has end when it gives
-  /// that memory back. lost: the peer did not leave in good order. by: the driver that has given back all of the memory
-  /// already.
-  void fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverSlot* by = nullptr);
-  void log(LogLevel level, const std::string& text);
-  /// Records an event if CANELE_TRACE asks for it. (The fast path of small messages is not traced: a traced engine does
-  /// not take it.)
-  void trace(Event kind, int peer, const Session* session = nullptr, std::uint64_t tag = 0, std::uint64_t length = 0) {
-    if (event_log != nullptr) [[unlikely]]
-      trace_slowly(kind, peer, session, tag, length);
-  }
+  void fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverSlot* by = nullptr) override;
+  bool worker_active() const override { return worker.active(); }
   /// Starts tracing, with room for `capacity` events.
   void start_tracing(std::size_t capacity);
 
-  /// Gives a request to the task queue. The caller has just set its queued bit.
-  void queue_delivery(Request& request);
-  /// Runs the callbacks of one request. Called by the task queue, outside the lock.
-  void deliver(Request& request);
-
   // ---- constants after create() ---------------------------------------------------------------------------------
-  Platform& platform;
   std::unique_ptr<Settings> settings;
   std::unique_ptr<Bootstrap> bootstrap;
   const strategies::StrategyFactory& strategy;
-  int rank = 0, size = 1;
-  LogLevel verbosity = LogLevel::warning;
-  ltask::Idle::Budget idle;         ///< how long to spin and yield.
-  std::uint64_t eager_setting = 0;  ///< 0: the driver decides.
-  bool pushes = true;               ///< large receives are offered to their senders (RTR).
-  bool checksums = false;           ///< around every driver, see drivers/decorators/checksum.cpp.
-  long process = 0;                 ///< to detect a fork.
+  ltask::Idle::Budget idle;  ///< how long to spin and yield.
+  bool checksums = false;    ///< around every driver, see drivers/decorators/checksum.cpp.
+  long process = 0;          ///< to detect a fork.
   std::vector<std::byte> secret;
-  std::uint64_t incarnation = 0;
 
   // ---- shared, each with its own discipline ---------------------------------------------------------------------
-  ltask::SubmitLock lock;
-  ltask::TaskQueue tasks;                               ///< for the threads that make progress.
   std::atomic<ltask::Places*> places{nullptr};          ///< tasks of the program for one part of the machine; owned.
   std::atomic<std::uint64_t> tasks_in_use{0};           ///< tasks of the program that have not ended.
-  std::vector<std::unique_ptr<DriverSlot>> slots;       ///< in order of preference; constant after create().
   std::vector<DriverSlot*> memory_slots, system_slots;  ///< the slots by kind.
   std::vector<DriverSlot*> polled_slots;                ///< memory slots in use (under the lock).
-  ltask::Sleeper sleeper;
-  ltask::Idle::Budget idle_beside_worker;  ///< for the worker, and for threads that wait while it polls
+  ltask::Idle::Budget idle_beside_worker;               ///< for the worker, and for threads that wait while it polls
   ltask::Worker worker;
   ltask::Helper helper;
   std::mutex cores_mutex;                      // held while the worker is placed.
   std::unique_ptr<ltask::CoreRegister> cores;  ///< may be nullptr.
   const bool on_this_machine;                  ///< workers may choose a core.
-  bool no_core_for_worker = false;             ///< the program's threads want all cores: a helper instead.
-  std::atomic<std::uint64_t> woken{0};         ///< number of waiting threads woken so far.
-  std::atomic<std::uint32_t> in_a_row{0};      ///< short waits of one thread in a row.
-  std::atomic<std::uint32_t> rows_before{0};   ///< of the runs before: the longest, recent ones weigh most.
-  std::atomic<const void*> has_row{nullptr};   ///< the thread of that run.
+  void (*const check_hang)(Engine&);
+  bool no_core_for_worker = false;            ///< the program's threads want all cores: a helper instead.
+  std::atomic<std::uint64_t> woken{0};        ///< number of waiting threads woken so far.
+  std::atomic<std::uint32_t> in_a_row{0};     ///< short waits of one thread in a row.
+  std::atomic<std::uint32_t> rows_before{0};  ///< of the runs before: the longest, recent ones weigh most.
+  std::atomic<const void*> has_row{nullptr};  ///< the thread of that run.
   Waiters waiters;
   ThreadPulse thread_pulse;  // these two are adjacent because each step reads both
   PutOffs put_offs;
-  HangWatch watch;
   LastEvent watched_epoch;                   ///< when the worker's epoch moved last (under the lock).
   std::atomic<bool> memory_in_use{false};    ///< another rank is reached through memory.
   std::atomic<int> system_peers{0};          ///< peers connected through system-call drivers.
-  bool crowded = false;                      ///< more ranks on this host than processing units: spinning does not pay.
   std::size_t takes_long = ~std::size_t{0};  ///< bytes from which a message over a system-call driver takes long.
   bool naps_only = false;                    ///< a driver without wake-up is open.
   bool serves_bootstrap = false;             ///< the bootstrap has no thread of its own.
-  matching::Heater heater;                   ///< warms the matcher's memory.
 
   // ---- under the lock -------------------------------------------------------------------------------------------
-  std::unique_ptr<Peer*[]> peers;
-  std::vector<std::unique_ptr<Peer>> active_peers;
-  SessionTable sessions;
-  Matcher matcher;
-  PostPipeline posts;              ///< receives on their way to the matcher.
-  Lookahead lookahead;             ///< prefetches what drivers present.
-  bool drivers_armed = false;      ///< a thread sleeps on the drivers, or is about to.
-  HandleTable<Request> sends;      ///< sends that a peer may name: rendezvous, synchronous.
-  HandleTable<Request> transfers;  ///< receives whose bulk data is on its way.
-  MessagePool messages;
-  NodeFifo held;      ///< messages held by receives without a buffer
-  CreditPool credit;  ///< for unexpected messages
-  ControlPool controls;
-  Casts casts;
-  std::vector<std::unique_ptr<Packet>> free_packets;
-  std::vector<std::byte> bulk_staging;  ///< see link/transmit.cpp
-  std::vector<Peer*> dirty;
-  Departures departures;
-  std::vector<Rail*> lulled;             ///< rails delayed until the next progress call.
-  bool lulls_over = false;               ///< that progress call is running.
-  std::uint64_t pending_sends = 0;       ///< not finalized.
-  deposit::Deposit* deposits = nullptr;  ///< buffered sends, a subset of the pending sends that no thread waits for.
-  std::atomic<std::uint32_t> deposit_count = 0;  ///< changed under the lock.
-  Stage stage = Stage::running;
+  PostPipeline posts;                         ///< receives on their way to the matcher.
+  bool drivers_armed = false;                 ///< a thread sleeps on the drivers, or is about to.
   std::uint64_t resolving = 0;                ///< queries to the launcher under way
-  std::uint64_t pulls = 0;                    ///< copies under way
   std::atomic<std::uint32_t> groups_over{0};  ///< number of groups that have ever ended with an error (any thread)
-  NotYet not_yet;
-  rendezvous::Pull* free_pulls = nullptr;
-  std::vector<std::unique_ptr<rendezvous::Pull>> all_pulls;
-  std::vector<rendezvous::Pull*> deferred;  ///< copies that begin with the next progress call.
-  std::unique_ptr<EventLog> event_log;      ///< nullptr: tracing is off.
-  std::uint64_t flip_countdown = 0;         ///< fault injection; 0: off.
-  bool looks_closely = false;               ///< tracing or fault injection is on.
-  canele_hang_fn hang_callback = nullptr;   ///< receives hang reports; nullptr: the log.
+  canele_hang_fn hang_callback = nullptr;     ///< receives hang reports; nullptr: the log.
   void* hang_argument = nullptr;
-  EngineCounters counters;
 
   // Cold members, off the hot cache lines.
   Samples samples;                             ///< constant after create().
   Polls empty_polls;                           ///< polls that found nothing.
   Neighbours neighbours;                       ///< ranks on the same unit; under the lock.
   std::atomic<bool> told_of_no_memory{false};  ///< reported once for each time that memory runs out.
-  std::function<void(Session&)> new_session;   ///< called when a peer is the first to mention a session (locked).
 
  private:
   friend struct EngineBuilder;
+  rendezvous::State rendezvous_state_;
+  Casts multicasts_;
   void unlock_slowly();
   void call_for_holder();
-  [[gnu::cold]] void trace_slowly(Event kind, int peer, const Session* session, std::uint64_t tag,
-                                  std::uint64_t length);
   void run_or_leave_tasks();
-  [[gnu::always_inline]] void note_outcome(Request& request, int error) {
-    assert(request.stage != Request::Stage::idle && "a request ends once");
-    request.status_error = error;
-    request.stage = Request::Stage::idle;
-    --request.session->pending;
-    if (error != CANELE_OK) [[unlikely]]
-      count_failure(error);
-  }
-  void publish_to_listeners(Request& request, unsigned events);
-  void count_failure(int error);
-  Peer& first_contact(int to);
+  Peer& first_contact(int to) override;
+  // Answers to floors below: dispatch.cpp
+  Written write_item(Peer& peer, strategies::Item& item, std::byte* out, Packet* staged) override;
+  void item_left(strategies::Item& item) override;
+  void bulk_left(Peer& peer, Request& request, std::size_t bytes) override;
+  const char* parse_chunks(Peer& peer, std::span<const std::byte> bytes, std::size_t* done) override;
+  void landing_closed(Peer& peer, std::size_t index) override;
+  void rail_failed(Rail& rail) override;
+  void drop_packet(Rail& rail) override;
+  const char* on_chunk(Peer& peer, const wire::Chunk& chunk) override;
+  std::byte* write_rts(Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
+                       const Adverts::Theirs* offered) override;
+  void start_transfer(Request& request, Message& message) override;
+  void receive_posted(Request& request, Peer& peer) override;
+  bool withdraw_rtr(Request& request) override;
+  void forget_rtr(Request& request) override;
+  void buffered_send_over(Request& request) override;
+  std::size_t route_size(const Request& leg) const override;
+  std::byte* write_route(const Request& leg, std::byte* out) const override;
+  bool is_read_elsewhere(const Request& request) const override;
+  const drivers::Exposure& shelved_source(const Request& leg) const override;
+  void forward_paused(Request& forward) override;
+
   explicit Engine(EngineParts parts);
   int step_locked();
   [[gnu::cold]] bool regain_memory();
@@ -493,11 +349,20 @@ class Engine final : public ltask::Helped {
   int run_next_linked(int most);
 };
 
+/// A handle of the C ABI is the address of its object.
+inline Engine& engine_of(canele_engine_t* e) { return *reinterpret_cast<Engine*>(e); }
+inline const Engine& engine_of(const canele_engine_t* e) { return *reinterpret_cast<const Engine*>(e); }
+inline canele_engine_t* public_of(Engine& e) { return reinterpret_cast<canele_engine_t*>(&e); }
+
+/// The engine of a request or session.
+inline Engine& engine_of(Context& context) { return static_cast<Engine&>(context); }
+inline const Engine& engine_of(const Context& context) { return static_cast<const Engine&>(context); }
+
 /// Guards a change to the word of a pending request without the lock. As long as one guard lives, no other thread
 /// writes a word that is 0 by a plain store. Does nothing if there is no engine.
 class WordVisit {
  public:
-  explicit WordVisit(Engine* engine) : engine_(engine) {
+  explicit WordVisit(Context* context) : engine_(static_cast<Engine*>(context)) {
     if (engine_ == nullptr) return;
     inside_ = engine_->lock.try_enter_as_owner();
     if (!inside_ && engine_->lock.begin_visit()) engine_->part_with_owner();
@@ -513,17 +378,6 @@ class WordVisit {
   Engine* engine_;
   bool inside_ = false;  ///< the caller owns the bias, so no other thread writes
 };
-
-inline void Request::begin(const Engine& of) {
-  withheld = offering = copying = false;
-  part = Part::none;
-  tick = of.watch.tick();
-}
-
-/// Depth of callbacks on this thread; blocking calls are refused above 0. The TLS model is fast because every
-/// canele_wait reads it.
-extern constinit thread_local int callbacks_on_this_thread __attribute__((tls_model("initial-exec")));
-inline int callback_depth() { return callbacks_on_this_thread; }
 
 /// While it lives, the calling thread runs no tasks when it posts. A receive whose message has arrived is then copied
 /// by the next thread that makes progress.

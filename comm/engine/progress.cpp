@@ -8,7 +8,6 @@
 // more than a whole message through shared memory.
 #include <algorithm>
 
-#include "comm/diagnose/hang_collect.hpp"
 #include "comm/engine/connect.hpp"
 #include "comm/engine/engine.hpp"
 #include "comm/rendezvous/async_get.hpp"
@@ -40,7 +39,7 @@ int flush(DriverSlot& slot) {
                                                     packet.piece_count, packet.size, token)
                                  : driver.send_packet(rank, packet.pieces, packet.piece_count, packet.size, token);
     }
-    slot.engine.submit(rail->sent_op);
+    slot.context.submit(rail->sent_op);
     ++count;
     rail = next;
   }
@@ -109,7 +108,7 @@ int Engine::advance() {
     did += bootstrap->progress(0) ? 1 : 0;
   if (did == 0 && has_tasks()) return 0;  // the caller has tasks to run, so it is not idle
   if (did == 0 && watch.idle_turn()) [[unlikely]]
-    hang::look(*this);
+    check_hang(*this);
   if (did == 0 && put_offs.any()) [[unlikely]]
     resume_overdue();
   if (did == 0 && heater.on()) [[unlikely]]
@@ -165,7 +164,7 @@ void Engine::warm() {
 int Engine::step_locked() {
   if (!try_lock()) return serve_left() ? 1 : 0;
   int did = 0;
-  if (!deferred.empty()) [[unlikely]]
+  if (!large.deferred.empty()) [[unlikely]]
     shared_copy::start_deferred(*this);
   for (DriverSlot* slot : polled_slots) did += slot->driver->poll(Engine::packets_per_poll);
   if (!lulled.empty()) {
@@ -200,7 +199,7 @@ void Engine::serve_drivers() {
 bool Engine::arm() {
   if (!try_lock()) return false;  // another thread has the lock
   drivers_armed = true;
-  bool nothing_to_do = lulled.empty() && deferred.empty();
+  bool nothing_to_do = lulled.empty() && large.deferred.empty();
   for (DriverSlot* slot : memory_slots) nothing_to_do = slot->driver->arm() && nothing_to_do;
   unlock();
   for (DriverSlot* slot : system_slots) {
@@ -282,7 +281,7 @@ bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
   disarm();
   for (DriverSlot* slot : system_slots) slot->turns.store(0, std::memory_order_relaxed);  // all are due: see due()
   sleeper.release();
-  hang::look(*this);
+  check_hang(*this);
   return true;
 }
 

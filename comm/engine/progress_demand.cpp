@@ -57,7 +57,8 @@ bool Engine::unfinished() {
   if (!try_lock()) return true;
   const bool unsent = std::any_of(active_peers.begin(), active_peers.end(),
                                   [](const auto& one) { return one->state == Peer::State::up && !one->quiet(); });
-  const bool yes = unsent || sessions.pending() != 0 || casts.own.pending != 0 || pulls != 0 || deposits != nullptr;
+  const bool yes =
+      unsent || sessions.pending() != 0 || casts.own.pending != 0 || large.pulls != 0 || large.deposits != nullptr;
   unlock();
   return yes || has_tasks();
 }

@@ -40,7 +40,7 @@ template <typename Done>
     }
     // Events that are not for this thread are for another waiting thread, which takes over soon.
     if (spin.others != 0 && events > 0 && turns > few_more) turns = few_more;
-    if (done || departures.due() || tasks.has_work() || !lulled.empty() || !deferred.empty()) break;
+    if (done || departures.due() || tasks.has_work() || !lulled.empty() || !large.deferred.empty()) break;
     if (lock.pending()) run_linked(lock.take());
     if (!dirty.empty()) pump_dirty();
   }

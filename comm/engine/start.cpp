@@ -21,21 +21,11 @@ namespace {
 
 constexpr std::size_t secret_size = 16;
 
-/// Returns whether this host has fewer processing units than polling threads, with `each` such threads per rank.
-bool crowded_host(Platform& platform, const Bootstrap& bootstrap, unsigned each = 1) {
-  return each * static_cast<unsigned>(bootstrap.local_size()) > platform.processors();
-}
-
 ltask::Idle::Budget idle_budget(const Settings& settings, bool crowded) {
   ltask::Idle::Budget budget;
   if (crowded) budget.spin_ns = 0;
   budget.spin_ns = settings.number(Setting::spin, budget.spin_ns);
   return budget;
-}
-
-bool pushes(const Settings& settings, bool crowded) {
-  const std::string& how = settings.text(Setting::push);
-  return how == "on" || (how == "auto" && !crowded);
 }
 
 /// Makes ready tasks run in random order, in debug builds, so that no code can rely on an order.
@@ -218,7 +208,8 @@ struct EngineBuilder {
       auto* died = new Died;
       died->kind = OpKind::call;
       died->rank = rank;
-      died->call = [](Engine& e, CallOp& op) {
+      died->call = [](Context& context, CallOp& op) {
+        Engine& e = engine_of(context);
         const std::unique_ptr<Died> d(static_cast<Died*>(&op));
         if (d->rank >= 0 && d->rank < e.size && d->rank != e.rank) peers::launcher_failed(e, d->rank);
       };
@@ -270,40 +261,26 @@ struct EngineBuilder {
 };
 
 Engine::Engine(EngineParts parts)
-    : platform(*parts.platform),
+    : Context(*parts.platform, *parts.settings, *parts.bootstrap, rendezvous_state_, multicasts_),
       settings(std::move(parts.settings)),
       bootstrap(std::move(parts.bootstrap)),
       strategy(*parts.strategy),
-      rank(bootstrap->rank()),
-      size(bootstrap->size()),
-      verbosity(static_cast<LogLevel>(settings->number(Setting::verbose))),
-      idle(idle_budget(*settings, crowded_host(platform, *bootstrap))),
-      eager_setting(settings->number(Setting::eager_limit, 0)),
-      pushes(comm::pushes(*settings, crowded_host(platform, *bootstrap))),
+      idle(idle_budget(*settings, is_oversubscribed(platform, *bootstrap))),
       checksums(settings->text(Setting::checksum) == "packets"),
       process(platform.process()),
       secret(secret_size),
-      incarnation(platform.random()),
-      sleeper(platform),
-      idle_beside_worker(idle_budget(*settings, crowded_host(platform, *bootstrap, 2))),
+      idle_beside_worker(idle_budget(*settings, is_oversubscribed(platform, *bootstrap, 2))),
       worker(platform, *this, idle_beside_worker),
       helper(platform, *this, idle_beside_worker),
       cores(std::move(parts.cores)),
       on_this_machine(parts.on_this_machine),
-      watch(settings->number(Setting::hang_report) * 1'000'000'000, platform.now_ns()),
-      crowded(crowded_host(platform, *bootstrap)),
-      heater(settings->number(Setting::heater) * 1000),
-      peers(new Peer*[static_cast<std::size_t>(bootstrap->size())]()),
-      matcher(platform.random(), matching::make_alternative(settings->text(Setting::matcher), incarnation,
-                                                            matching::best_isa(), &heater.regions)),
-      flip_countdown(settings->fault("flip-byte")),
-      looks_closely(flip_countdown != 0),
+      check_hang(parts.check_hang),
       empty_polls(platform, waiters.crowd, crowded) {
   if (!settings->text(Setting::trace).empty()) start_tracing(settings->number(Setting::trace_events));
-  casts.own.engine = this;
+  casts.own.context = this;
   casts.stock_limit = settings->number(Setting::multicast_memory);
   casts.forced = multicast::shape_named(settings->text(Setting::multicast));
-  if (settings->text(Setting::worker_company) == "busy" && crowded_host(platform, *bootstrap, 2)) {
+  if (settings->text(Setting::worker_company) == "busy" && is_oversubscribed(platform, *bootstrap, 2)) {
     no_core_for_worker = true;
     helper.expect_company();
   }
@@ -336,8 +313,12 @@ std::unique_ptr<Engine> Engine::create(EngineParts parts, std::string* why, int*
   return EngineBuilder::build(std::move(parts), why, code);
 }
 
-void Engine::log(LogLevel level, const std::string& text) {
-  if (level <= verbosity) platform.log(level, "rank " + std::to_string(rank) + ": " + text);
+void Engine::start_tracing(std::size_t capacity) {
+  event_log = std::make_unique<EventLog>(capacity);
+  looks_closely = true;
+  for (const auto& known : active_peers) {
+    for (const auto& rail : known->rails) send_path::set_inline_limit(*this, *rail);
+  }
 }
 
 }  // namespace canele::comm

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "comm/engine/engine.hpp"
+#include "comm/link/transmit.hpp"
 #include "comm/protocol/credit_receiver.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/send.hpp"
@@ -17,6 +18,8 @@
 #include "ltask/mark.hpp"
 
 namespace canele::comm {
+
+constinit thread_local int OnlyPosts::depth = 0;
 
 void Engine::lock_for_callback() {
   for (unsigned turn = 1; !lock.try_enter(); ++turn) {
@@ -76,13 +79,6 @@ bool Engine::serve_left() {
   if (!lock.try_inherit()) return false;
   unlock_slowly();
   return true;
-}
-
-int Departures::run(Platform& platform) {
-  for (ltask::Parker* parker : parkers_) parker->signal(platform);
-  for (const auto& [driver, rank] : doorbells_) driver->wake(rank);
-  if (sleeper_ != nullptr) sleeper_->wake();
-  return static_cast<int>(parkers_.size());
 }
 
 void Engine::run_linked(ltask::SubmitLock::Node* node) {
@@ -153,7 +149,7 @@ void Engine::run(Op& op) {
       send_path::reprioritize(*this, static_cast<ReprioritizeOp&>(op));
       break;
     case OpKind::sent:
-      send_path::handed_over(*this, *static_cast<Rail::SentOp&>(op).rail);
+      link::handed_over(*this, *static_cast<Rail::SentOp&>(op).rail);
       break;
     case OpKind::pulled:
       rendezvous::pulled(*this, static_cast<rendezvous::Pull&>(op));
@@ -164,12 +160,6 @@ void Engine::run(Op& op) {
   }
 }
 
-void Engine::mark_dirty(Peer& p) {
-  if (p.dirty) return;
-  p.dirty = true;
-  dirty.push_back(&p);
-}
-
 void Engine::pump_dirty() {
   if (!credit.looks.empty()) [[unlikely]]
     flow_in::refill_all(*this);
@@ -177,7 +167,7 @@ void Engine::pump_dirty() {
     Peer* p = dirty.back();
     dirty.pop_back();
     p->dirty = false;
-    send_path::pump(*this, *p);
+    link::pump(*this, *p);
   }
 }
 

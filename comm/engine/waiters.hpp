@@ -20,17 +20,6 @@
 
 namespace canele::comm {
 
-class Engine;
-
-/// An event that a thread waits for: a word of flags whose upper 48 bits name the waiter. Requests and conditions have
-/// one.
-struct Target {
-  std::atomic<std::uint64_t>* word;
-  std::uint64_t mask;
-  Engine* writer;  ///< engine of a request, which sets `mask` under its lock; nullptr: any thread sets it, atomically
-  bool done() const { return (word->load(std::memory_order_acquire) & mask) != 0; }
-};
-
 /// What waiting threads have learned about the cores that they share, for the waits to come. All of it is a guess: an
 /// error costs only time. So threads may overwrite each other's values.
 class Crowd {

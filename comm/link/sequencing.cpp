@@ -8,9 +8,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/protocol/receive.hpp"
-#include "comm/protocol/send.hpp"
-#include "comm/rendezvous/rendezvous.hpp"
+#include "comm/link/queue.hpp"
+#include "comm/link/transmit.hpp"
 #include "ltask/mark.hpp"
 
 namespace canele::comm::bundle {
@@ -22,24 +21,24 @@ using strategies::Plan;
 bool usable(const Rail& rail) { return rail.up && !rail.dead && rail.state == Rail::State::idle && !rail.full; }
 
 /// Makes a kept packet that holds the planned items. The items have left then.
-std::shared_ptr<KeptPacket> keep(Engine& engine, Peer& peer, const Plan& plan) {
+std::shared_ptr<KeptPacket> keep(Context& context, Peer& peer, const Plan& plan) {
   Bundle& bundle = *peer.bundle;
   auto kept = std::make_shared<KeptPacket>();
   kept->number = bundle.next_out++;
   kept->bytes.resize(sizeof(wire::Head) + plan.size);
   const wire::Head head{kept->number, static_cast<std::uint32_t>(bundle.tell()), 0, wire::Type::numbered, 0};
   std::byte* end = wire::put_head(kept->bytes.data(), head, 0);
-  for (int i = 0; i < plan.count; ++i) end = send_path::write_item(engine, peer, *plan.items[i], end, nullptr).end;
+  for (int i = 0; i < plan.count; ++i) end = context.write_item(peer, *plan.items[i], end, nullptr).end;
   kept->bytes.resize(static_cast<std::size_t>(end - kept->bytes.data()));  // an rts may have turned out shorter
   bundle.sent_bytes += kept->bytes.size();
   bundle.sent.push_back(kept);
-  send_path::count_packet(engine, peer, plan);
-  for (int i = 0; i < plan.count; ++i) send_path::item_left(engine, *plan.items[i]);
+  link::count_packet(context, peer, plan);
+  for (int i = 0; i < plan.count; ++i) context.item_left(*plan.items[i]);
   return kept;
 }
 
 /// Gives a kept packet to a rail. Returns false if the rail is full and has not taken it.
-bool put(Engine& engine, Rail& rail, const std::shared_ptr<KeptPacket>& kept) {
+bool put(Context& context, Rail& rail, const std::shared_ptr<KeptPacket>& kept) {
   const iovec piece{kept->bytes.data(), kept->bytes.size()};
   kept->rail = &rail;
   if (rail.slot->memory_only()) {
@@ -47,7 +46,7 @@ bool put(Engine& engine, Rail& rail, const std::shared_ptr<KeptPacket>& kept) {
                                                static_cast<InFlight*>(&rail)) == Status::full;
     return !rail.full;
   }
-  rail.packet = send_path::new_packet(engine);
+  rail.packet = link::new_packet(context);
   rail.packet->pieces[rail.packet->piece_count++] = piece;
   rail.packet->size = piece.iov_len;
   rail.kept = kept;
@@ -57,85 +56,85 @@ bool put(Engine& engine, Rail& rail, const std::shared_ptr<KeptPacket>& kept) {
 }
 
 /// Sends a piece of a bulk item on the rail that the item began on. Returns false if that rail cannot take it now.
-bool send_bulk(Engine& engine, Rail& asked, Request& request) {
+bool send_bulk(Context& context, Rail& asked, Request& request) {
   if (request.bulk_rail == nullptr || request.bulk_rail->dead) request.bulk_rail = &asked;
-  return usable(*request.bulk_rail) && send_path::send_bulk(engine, *request.bulk_rail, request);
+  return usable(*request.bulk_rail) && link::send_bulk(context, *request.bulk_rail, request);
 }
 
 /// Sends a packet of one chunk, without a number. Returns false if the rail is full and has not taken it.
-bool put_alone(Engine& engine, Rail& rail, wire::Type type, std::uint64_t tag) {
+bool put_alone(Context& context, Rail& rail, wire::Type type, std::uint64_t tag) {
   auto packet = std::make_shared<KeptPacket>();
   packet->bytes.resize(sizeof(wire::Head));
   wire::put_head(packet->bytes.data(), {tag, 0, 0, type, 0}, 0);
-  return put(engine, rail, packet);
+  return put(context, rail, packet);
 }
 
 /// Sends a packet that only acknowledges. It has no number: with both windows closed, neither side could open the
 /// other's.
-bool send_ack(Engine& engine, Rail& rail) {
+bool send_ack(Context& context, Rail& rail) {
   CANELE_MARK(acknowledged_without_a_number);
   Bundle& bundle = *rail.peer->bundle;
-  if (!put_alone(engine, rail, wire::Type::seen, bundle.next_in - 1)) return false;
+  if (!put_alone(context, rail, wire::Type::seen, bundle.next_in - 1)) return false;
   bundle.tell();
   return true;
 }
 
 /// Sends what may go where no numbered packet can. Returns false if there is nothing, or the rail cannot take it.
-bool feed_unnumbered(Engine& engine, const Peer& peer, Rail& rail) {
-  if (peer.bundle->ack_due) return send_ack(engine, rail);
+bool feed_unnumbered(Context& context, const Peer& peer, Rail& rail) {
+  if (peer.bundle->ack_due) return send_ack(context, rail);
   if (!peer.bundle->leaving || !peer.backlog->empty() || rail.said_closing) return false;
   CANELE_MARK(rail_said_closing);
-  return rail.said_closing = put_alone(engine, rail, wire::Type::closing, 0);
+  return rail.said_closing = put_alone(context, rail, wire::Type::closing, 0);
 }
 
 /// Gives one packet to one rail. Returns false if there is none for it, or the rail cannot take it.
-bool feed(Engine& engine, Peer& peer, Rail& rail) {
+bool feed(Context& context, Peer& peer, Rail& rail) {
   Bundle& bundle = *peer.bundle;
   if (!bundle.again.empty()) {
     const auto kept = bundle.again.front();
     bundle.again.pop_front();
     CANELE_MARK(packet_sent_again);
-    if (put(engine, rail, kept)) return true;
+    if (put(context, rail, kept)) return true;
     bundle.again.push_front(kept);
     return false;
   }
   const bool shut =
       !bundle.window_open() || (bundle.sent.size() >= 2 * Bundle::told_every && CANELE_BUGGIFY(window_shut));
-  if (peer.backlog->empty() || shut) return feed_unnumbered(engine, peer, rail);
+  if (peer.backlog->empty() || shut) return feed_unnumbered(context, peer, rail);
   const std::size_t most = bundle.max_packet - sizeof(wire::Head);
   Plan plan;
   peer.backlog->plan({most, peer.rail == &rail, &rail.slot->costs}, plan);
-  if (plan.count == 0) return feed_unnumbered(engine, peer, rail);
-  if (plan.items[0]->kind == strategies::Kind::bulk) return send_bulk(engine, rail, request_of(*plan.items[0]));
+  if (plan.count == 0) return feed_unnumbered(context, peer, rail);
+  if (plan.items[0]->kind == strategies::Kind::bulk) return send_bulk(context, rail, request_of(*plan.items[0]));
   for (int i = 0; i < plan.count; ++i) plan.items[i]->queued = false;
   peer.queued_bytes -= plan.size;
-  const auto kept = keep(engine, peer, plan);
-  if (!put(engine, rail, kept)) bundle.again.push_back(kept);
+  const auto kept = keep(context, peer, plan);
+  if (!put(context, rail, kept)) bundle.again.push_back(kept);
   return true;
 }
 
 /// Acknowledges what has come, if the peer may be waiting for that.
-void acknowledge(Engine& engine, Peer& peer, bool at_once) {
+void acknowledge(Context& context, Peer& peer, bool at_once) {
   Bundle& bundle = *peer.bundle;
   const bool soon = bundle.next_in - 1 - bundle.told >= Bundle::told_every ||
                     bundle.untold_bytes >= Bundle::told_every_bytes || CANELE_BUGGIFY(acknowledged_at_once);
   if (!at_once && !soon) return;
   if (bundle.numbers) {
     bundle.ack_due = true;
-    engine.mark_dirty(peer);
+    context.mark_dirty(peer);
     return;
   }
-  send_path::control(engine, peer, wire::Type::seen, bundle.tell(), 0, 0, nullptr, 0);
+  link::control(context, peer, wire::Type::seen, bundle.tell(), 0, 0, nullptr, 0);
 }
 
 /// Parses the packet whose turn it is. If there is no memory for all of it, its turn remains.
-const char* take_next(Engine& engine, Peer& peer, std::span<const std::byte> bytes) {
+const char* take_next(Context& context, Peer& peer, std::span<const std::byte> bytes) {
   Bundle& bundle = *peer.bundle;
   ++bundle.next_in;
   bundle.untold_bytes += bytes.size();
   if (bytes.empty()) return nullptr;
-  const char* const wrong = receive_path::chunks(engine, peer, bytes, &bundle.chunks_done);
-  if (wrong == receive_path::try_later) {
+  const char* const wrong = context.parse_chunks(peer, bytes, &bundle.chunks_done);
+  if (wrong == try_later) {
     --bundle.next_in;
     bundle.untold_bytes -= bytes.size();
   }
@@ -143,7 +142,7 @@ const char* take_next(Engine& engine, Peer& peer, std::span<const std::byte> byt
 }
 
 /// Parses packets that came early and whose turn it is now.
-const char* drain_early(Engine& engine, Peer& peer) {
+const char* drain_early(Context& context, Peer& peer) {
   Bundle& bundle = *peer.bundle;
   while (!bundle.early.empty() && bundle.early.begin()->first <= bundle.next_in && !peer.gone()) {
     if (bundle.early.begin()->first < bundle.next_in) {  // there was no memory for it, and it has come once more
@@ -154,8 +153,8 @@ const char* drain_early(Engine& engine, Peer& peer) {
     }
     auto first = bundle.early.extract(bundle.early.begin());  // the peer may die of this packet, and drop the others
     const std::vector<std::byte>& bytes = first.mapped();
-    if (const char* wrong = take_next(engine, peer, bytes); wrong != nullptr) {
-      if (wrong == receive_path::try_later) bundle.early.insert(std::move(first));
+    if (const char* wrong = take_next(context, peer, bytes); wrong != nullptr) {
+      if (wrong == try_later) bundle.early.insert(std::move(first));
       return wrong;
     }
     CANELE_MARK(early_packet_taken);
@@ -170,18 +169,18 @@ void leave_backlog(Peer& peer, Request& request) {
 }
 
 /// Starts the bulk bytes of a send again, after their rail has died. The receiver says where to go on.
-void restart(Engine& engine, Peer& peer, Request& request) {
+void restart(Context& context, Peer& peer, Request& request) {
   leave_backlog(peer, request);
   request.bulk_rail = nullptr;
   if (request.confirmed) {
     CANELE_RARE_MARK(restart_not_needed);
-    engine.sends.remove(request.handle);
-    engine.finish(request, CANELE_OK);
+    context.sends.remove(request.handle);
+    context.finish(request, CANELE_OK);
     return;
   }
   CANELE_MARK(stream_restarted);
   request.moved = request.expected = 0;
-  send_path::control(engine, peer, wire::Type::again, request.bulk_key, 0, 0, nullptr, 0);
+  link::control(context, peer, wire::Type::again, request.bulk_key, 0, 0, nullptr, 0);
   request.bulk_key = 0;
 }
 
@@ -192,32 +191,32 @@ bool holds(const Rail& rail, const Request& request) {
 
 }  // namespace
 
-void begin(const Engine& engine, Peer& peer, std::size_t group) {
+void begin(const Context& context, Peer& peer, std::size_t group) {
   if (peer.bundle == nullptr) peer.bundle = std::make_unique<Bundle>();
   peer.bundle->numbers = true;
-  for (const auto& slot : engine.slots) {
+  for (const auto& slot : context.slots) {
     if (slot->group != group) continue;
     peer.bundle->max_packet = std::min(peer.bundle->max_packet, slot->driver->capabilities().max_packet);
   }
 }
 
-void pump(Engine& engine, Peer& peer) {
+void pump(Context& context, Peer& peer) {
   for (const auto& rail : peer.rails) {
-    while (usable(*rail) && feed(engine, peer, *rail)) {
+    while (usable(*rail) && feed(context, peer, *rail)) {
     }
-    if (rail->up && rail->slot->memory_only()) send_path::doorbell(engine, *rail);
+    if (rail->up && rail->slot->memory_only()) link::doorbell(context, *rail);
   }
 }
 
-const char* arrived(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> rest) {
+const char* arrived(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> rest) {
   if (peer.bundle == nullptr) peer.bundle = std::make_unique<Bundle>();
   Bundle& bundle = *peer.bundle;
   const std::uint64_t number = head.tag;
   if (number < bundle.next_in) {  // its sender has lost a rail, and the acknowledgement with it
     CANELE_MARK(packet_came_twice);
     // Or the packet was taken, and there was no memory for an early one behind it.
-    if (const char* wrong = drain_early(engine, peer); wrong != nullptr) return wrong;
-    if (!peer.gone()) acknowledge(engine, peer, true);
+    if (const char* wrong = drain_early(context, peer); wrong != nullptr) return wrong;
+    if (!peer.gone()) acknowledge(context, peer, true);
     return nullptr;
   }
   if (number > bundle.next_in) {
@@ -232,11 +231,11 @@ const char* arrived(Engine& engine, Peer& peer, const wire::Head& head, std::spa
   const std::uint64_t acked = bundle.next_out - 1 - bundle.sent.size();
   if (const auto more = static_cast<std::int32_t>(head.seq - static_cast<std::uint32_t>(acked)); more > 0) {
     if (const char* wrong = seen(peer, acked + static_cast<std::uint64_t>(more)); wrong != nullptr) return wrong;
-    engine.mark_dirty(peer);
+    context.mark_dirty(peer);
   }
-  if (const char* wrong = take_next(engine, peer, rest); wrong != nullptr) return wrong;
-  if (const char* wrong = drain_early(engine, peer); wrong != nullptr) return wrong;
-  if (!peer.gone()) acknowledge(engine, peer, false);
+  if (const char* wrong = take_next(context, peer, rest); wrong != nullptr) return wrong;
+  if (const char* wrong = drain_early(context, peer); wrong != nullptr) return wrong;
+  if (!peer.gone()) acknowledge(context, peer, false);
   return nullptr;
 }
 
@@ -251,10 +250,10 @@ const char* seen(Peer& peer, std::uint64_t upto) {
   return nullptr;
 }
 
-void leave(Engine& engine, Peer& peer) {
+void leave(Context& context, Peer& peer) {
   if (peer.bundle == nullptr || !peer.bundle->numbers) return;
   peer.bundle->leaving = true;
-  engine.mark_dirty(peer);
+  context.mark_dirty(peer);
 }
 
 bool has_left(const Peer& peer) {
@@ -263,7 +262,7 @@ bool has_left(const Peer& peer) {
                      [](const auto& rail) { return !rail->up || rail->dead || rail->said_closing; });
 }
 
-void rail_lost(Engine& engine, Peer& peer, Rail& rail) {
+void rail_lost(Context& context, Peer& peer, Rail& rail) {
   Bundle& bundle = *peer.bundle;
   for (const auto& kept : bundle.sent) {
     const bool waits = std::find(bundle.again.begin(), bundle.again.end(), kept) != bundle.again.end();
@@ -271,36 +270,36 @@ void rail_lost(Engine& engine, Peer& peer, Rail& rail) {
   }
   std::sort(bundle.again.begin(), bundle.again.end(),
             [](const auto& a, const auto& b) { return a->number < b->number; });
-  engine.sends.each([&](Request& request) {
+  context.sends.each([&](Request& request) {
     const bool was_here = request.rank == peer.rank && request.bulk_rail == &rail && request.expected != 0;
     if (was_here && holds(rail, request)) {
       CANELE_MARK(stream_held_by_a_dead_rail);
       leave_backlog(peer, request);  // no other rail may go on with it before this one lets go
     } else if (was_here) {
-      restart(engine, peer, request);
+      restart(context, peer, request);
     }
   });
-  if (!rail.in_flush) take_back(engine, rail);
+  if (!rail.in_flush) take_back(context, rail);
   for (std::size_t i = 0; i < bundle.landings.size();) {
     if (bundle.landings[i].slot == rail.slot) {
       CANELE_RARE_MARK(landing_closed_by_a_dead_rail);
-      rendezvous::landing_closed(engine, peer, i);
+      context.landing_closed(peer, i);
     } else {
       ++i;
     }
   }
-  engine.mark_dirty(peer);
+  context.mark_dirty(peer);
 }
 
-void take_back(Engine& engine, Rail& rail) {
+void take_back(Context& context, Rail& rail) {
   rail.kept.reset();
   if (rail.packet == nullptr) return;
   // Only now, when no driver reads its memory any more, may a transfer go on elsewhere and end.
   if (rail.packet->bulk && rail.packet->plan.count == 1) {
-    restart(engine, *rail.peer, request_of(*rail.packet->plan.items[0]));
+    restart(context, *rail.peer, request_of(*rail.packet->plan.items[0]));
   }
   rail.packet->plan.count = 0;
-  send_path::free_packet(engine, std::move(rail.packet));
+  link::free_packet(context, std::move(rail.packet));
   rail.state = Rail::State::idle;
 }
 

@@ -9,16 +9,17 @@
 //   pump ─▶ plan ─┬─ memory ─▶ inline | reserve, write, commit ─────────────▶ items left    full ─▶ held
 //                 └─ system ─▶ stage ─▶ (flush) ─▶ handed_over ─▶ packet_done ─▶ items left  full ─▶ staged
 //   held and staged packets go on at ready()
+#include "comm/link/transmit.hpp"
+
 #include <algorithm>
 #include <cstring>
 
-#include "comm/engine/connect.hpp"
+#include "comm/link/queue.hpp"
 #include "comm/link/sequencing.hpp"
-#include "comm/protocol/send.hpp"
 #include "comm/state/payload.hpp"
 #include "ltask/mark.hpp"
 
-namespace canele::comm::send_path {
+namespace canele::comm::link {
 namespace {
 
 using drivers::Status;
@@ -27,19 +28,19 @@ using strategies::Plan;
 constexpr std::size_t inline_room = 64;
 constexpr int most_bulk_pieces = 64;
 
-void all_left(Engine& engine, Peer& peer, Plan& plan) {
-  count_packet(engine, peer, plan);
-  for (int i = 0; i < plan.count; ++i) item_left(engine, *plan.items[i]);
+void all_left(Context& context, Peer& peer, Plan& plan) {
+  count_packet(context, peer, plan);
+  for (int i = 0; i < plan.count; ++i) context.item_left(*plan.items[i]);
 }
 
 /// Writes a plan to a memory driver. Returns true if all its items have left, false if the driver is full.
-bool write_plan(Engine& engine, Peer& peer, Plan& plan) {
+bool write_plan(Context& context, Peer& peer, Plan& plan) {
   drivers::Driver& driver = *peer.rail->slot->driver;
   const std::uint32_t first_number = peer.next_out;
   if (plan.size <= std::min(inline_room, driver.capabilities().max_inline)) {
     std::byte line[inline_room];
     std::byte* end = line;
-    for (int i = 0; i < plan.count; ++i) end = write_item(engine, peer, *plan.items[i], end, nullptr).end;
+    for (int i = 0; i < plan.count; ++i) end = context.write_item(peer, *plan.items[i], end, nullptr).end;
     const auto size = static_cast<std::size_t>(end - line);
     if (driver.send_inline(peer.rank, line, size, nullptr, 0) != Status::ok) {
       peer.next_out = first_number;
@@ -49,12 +50,12 @@ bool write_plan(Engine& engine, Peer& peer, Plan& plan) {
     const std::span<std::byte> room = driver.reserve(peer.rank, plan.size);
     if (room.empty()) return false;
     std::byte* end = room.data();
-    for (int i = 0; i < plan.count; ++i) end = write_item(engine, peer, *plan.items[i], end, nullptr).end;
+    for (int i = 0; i < plan.count; ++i) end = context.write_item(peer, *plan.items[i], end, nullptr).end;
     const auto size = static_cast<std::size_t>(end - room.data());
     assert(size <= room.size());
     driver.commit(peer.rank, size);
   }
-  all_left(engine, peer, plan);
+  all_left(context, peer, plan);
   return true;
 }
 
@@ -72,34 +73,34 @@ int bulk_pieces(const Request& request, std::size_t most, iovec* pieces, std::ve
 }
 
 /// Pushes the next piece of a bulk item to a memory driver. Returns false if the driver is full.
-bool write_bulk(Engine& engine, Rail& rail, Request& request) {
+bool write_bulk(Context& context, Rail& rail, Request& request) {
   Peer& peer = *rail.peer;
   drivers::Driver& driver = *rail.slot->driver;
   iovec pieces[most_bulk_pieces];
   std::size_t size = 0;
   const std::size_t most = std::min<std::uint64_t>(driver.capabilities().max_bulk, request.expected - request.moved);
-  const int count = bulk_pieces(request, most, pieces, engine.bulk_staging, &size);
+  const int count = bulk_pieces(request, most, pieces, context.bulk_staging, &size);
   if (count == 0) {  // the user's description ended early
-    bulk_left(engine, peer, request, request.expected - request.moved);
+    context.bulk_left(peer, request, request.expected - request.moved);
     return true;
   }
   if (driver.bulk_send(peer.rank, request.bulk_key, request.moved, pieces, count, size, nullptr) != Status::ok)
     return false;
   peer.counters.add(Counter::packets_sent);
-  engine.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, size);
-  bulk_left(engine, peer, request, size);
+  context.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, size);
+  context.bulk_left(peer, request, size);
   return true;
 }
 
-void pump_memory(Engine& engine, Peer& peer) {
+void pump_memory(Context& context, Peer& peer) {
   Rail& rail = *peer.rail;
   if (rail.state == Rail::State::held) {
-    if (!write_plan(engine, peer, rail.packet->plan)) {
+    if (!write_plan(context, peer, rail.packet->plan)) {
       rail.full = true;
       return;
     }
     CANELE_MARK(held_plan_left);
-    free_packet(engine, std::move(rail.packet));
+    free_packet(context, std::move(rail.packet));
     rail.state = Rail::State::idle;
   }
   const strategies::RailView view{rail.slot->driver->capabilities().max_packet, true};
@@ -108,20 +109,20 @@ void pump_memory(Engine& engine, Peer& peer) {
     peer.backlog->plan(view, plan);
     assert(plan.count > 0 && plan.size <= view.room);
     if (plan.items[0]->kind == strategies::Kind::bulk) {
-      rail.full = !write_bulk(engine, rail, request_of(*plan.items[0]));
+      rail.full = !write_bulk(context, rail, request_of(*plan.items[0]));
       continue;
     }
     for (int i = 0; i < plan.count; ++i) plan.items[i]->queued = false;
     peer.queued_bytes -= plan.size;
-    if (!write_plan(engine, peer, plan)) {
+    if (!write_plan(context, peer, plan)) {
       CANELE_MARK(plan_held);
-      rail.packet = new_packet(engine);
+      rail.packet = new_packet(context);
       rail.packet->plan = plan;
       rail.state = Rail::State::held;
       rail.full = true;
     }
   }
-  doorbell(engine, rail);
+  doorbell(context, rail);
 }
 
 /// Adds a piece to the packet. Joins it to the last piece if the two touch.
@@ -141,15 +142,15 @@ void add_piece(Packet& packet, const void* base, std::size_t size) {
 
 /// Describes the planned items by the staging memory and the pieces of the packet. Items whose bytes were copied have
 /// left; the others stay in the plan.
-void stage_items(Engine& engine, Peer& peer, Packet& packet) {
+void stage_items(Context& context, Peer& peer, Packet& packet) {
   Plan& plan = packet.plan;
-  count_packet(engine, peer, plan);
+  count_packet(context, peer, plan);
   if (packet.staging.size() < plan.size) packet.staging.resize(peer.rail->slot->driver->capabilities().max_packet);
   std::byte* out = packet.staging.data();
   int staying = 0;
   for (int i = 0; i < plan.count; ++i) {
     strategies::Item& item = *plan.items[i];
-    const Written written = write_item(engine, peer, item, out, &packet);
+    const Written written = context.write_item(peer, item, out, &packet);
     add_piece(packet, out, static_cast<std::size_t>(written.end - out));
     out = written.end;
     if (written.references) {
@@ -157,7 +158,7 @@ void stage_items(Engine& engine, Peer& peer, Packet& packet) {
       add_piece(packet, d.base, d.length);
       plan.items[staying++] = &item;
     } else {
-      item_left(engine, item);
+      context.item_left(item);
     }
   }
   plan.count = staying;
@@ -173,43 +174,43 @@ void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, Reque
   packet.piece_count = bulk_pieces(request, most, packet.pieces, packet.staging, &packet.size);
 }
 
-void release_staged(Engine& engine, Rail& rail) {
+void release_staged(Context& context, Rail& rail) {
   Packet& packet = *rail.packet;
   Peer& peer = *rail.peer;
   if (packet.bulk) {
     const Request& request = request_of(*packet.plan.items[0]);
-    engine.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, packet.size);
-    bulk_left(engine, peer, request_of(*packet.plan.items[0]), packet.size);
+    context.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, packet.size);
+    context.bulk_left(peer, request_of(*packet.plan.items[0]), packet.size);
   } else {
-    for (int i = 0; i < packet.plan.count; ++i) item_left(engine, *packet.plan.items[i]);
+    for (int i = 0; i < packet.plan.count; ++i) context.item_left(*packet.plan.items[i]);
   }
-  free_packet(engine, std::move(rail.packet));
+  free_packet(context, std::move(rail.packet));
   rail.kept.reset();
   rail.state = Rail::State::idle;
 }
 
 /// Decides on an aggregation delay. Returns true, and lists the rail as lulled, if it pays to wait for more items until
 /// the next progress call. It pays if a packet has left lately and the next one is not full.
-bool lull(Engine& engine, Peer& peer) {
+bool lull(Context& context, Peer& peer) {
   Rail& rail = *peer.rail;
   const drivers::Capabilities& capabilities = rail.slot->driver->capabilities();
-  if (capabilities.gap_ns == 0 || engine.lulls_over || peer.queued_bytes >= capabilities.max_packet) return false;
-  if (engine.sleeper.occupied()) return false;  // no thread would end the lull
-  const bool long_ago = engine.platform.now_ns() - rail.last_packet_ns > capabilities.gap_ns;
+  if (capabilities.gap_ns == 0 || context.lulls_over || peer.queued_bytes >= capabilities.max_packet) return false;
+  if (context.sleeper.occupied()) return false;  // no thread would end the lull
+  const bool long_ago = context.platform.now_ns() - rail.last_packet_ns > capabilities.gap_ns;
   if (long_ago && !CANELE_BUGGIFY(lull)) return false;
   if (!rail.lulled) {
     CANELE_MARK(rail_lulled);
     rail.lulled = true;
-    engine.lulled.push_back(&rail);
+    context.lulled.push_back(&rail);
   }
   return true;
 }
 
-void pump_system(Engine& engine, Peer& peer) {
+void pump_system(Context& context, Peer& peer) {
   Rail& rail = *peer.rail;
-  if (rail.state != Rail::State::idle || peer.backlog->empty() || lull(engine, peer)) return;
+  if (rail.state != Rail::State::idle || peer.backlog->empty() || lull(context, peer)) return;
   const drivers::Capabilities& capabilities = rail.slot->driver->capabilities();
-  rail.packet = new_packet(engine);
+  rail.packet = new_packet(context);
   Packet& packet = *rail.packet;
   peer.backlog->plan({capabilities.max_packet, true}, packet.plan);
   assert(packet.plan.count > 0 && "a backlog that is not empty has a plan");
@@ -218,7 +219,7 @@ void pump_system(Engine& engine, Peer& peer) {
   } else {
     for (int i = 0; i < packet.plan.count; ++i) packet.plan.items[i]->queued = false;
     peer.queued_bytes -= packet.plan.size;
-    stage_items(engine, peer, packet);
+    stage_items(context, peer, packet);
   }
   rail.state = Rail::State::staged;
   rail.slot->push_flush(rail);
@@ -226,39 +227,20 @@ void pump_system(Engine& engine, Peer& peer) {
 
 }  // namespace
 
-void count_packet(Engine& engine, Peer& peer, const Plan& plan) {
+void count_packet(Context& context, Peer& peer, const Plan& plan) {
   int envelopes = 0;
   for (int i = 0; i < plan.count; ++i) envelopes += plan.items[i]->kind == strategies::Kind::envelope;
   peer.counters.add(Counter::packets_sent);
-  engine.trace(Event::packet_sent, peer.rank, nullptr, 0, plan.size);
-  if (envelopes > 1) engine.counters.add(Counter::aggregated_chunks, static_cast<std::uint64_t>(envelopes - 1));
+  context.trace(Event::packet_sent, peer.rank, nullptr, 0, plan.size);
+  if (envelopes > 1) context.counters.add(Counter::aggregated_chunks, static_cast<std::uint64_t>(envelopes - 1));
 }
 
-std::unique_ptr<Packet> new_packet(Engine& engine) {
-  if (engine.free_packets.empty()) return std::make_unique<Packet>();
-  std::unique_ptr<Packet> packet = std::move(engine.free_packets.back());
-  engine.free_packets.pop_back();
-  packet->piece_count = 0;
-  packet->size = 0;
-  packet->bulk = false;
-  packet->plan.count = 0;
-  packet->plan.size = 0;
-  packet->late.clear();
-  return packet;
-}
-
-void free_packet(Engine& engine, std::unique_ptr<Packet> packet) {
-  constexpr std::size_t kept = 16;
-  if (engine.free_packets.size() < kept && !CANELE_BUGGIFY(packet_not_kept))
-    engine.free_packets.push_back(std::move(packet));
-}
-
-bool send_bulk(Engine& engine, Rail& rail, Request& request) {
+bool send_bulk(Context& context, Rail& rail, Request& request) {
   if (rail.slot->memory_only()) {
-    rail.full = !write_bulk(engine, rail, request);
+    rail.full = !write_bulk(context, rail, request);
     return !rail.full;
   }
-  rail.packet = new_packet(engine);
+  rail.packet = new_packet(context);
   rail.packet->plan.put(request.item);
   stage_bulk(*rail.packet, rail.slot->driver->capabilities(), request);
   rail.state = Rail::State::staged;
@@ -266,21 +248,21 @@ bool send_bulk(Engine& engine, Rail& rail, Request& request) {
   return true;
 }
 
-void pump(Engine& engine, Peer& peer) {
+void pump(Context& context, Peer& peer) {
   if (peer.state != Peer::State::up) return;
   if (peer.bundle != nullptr && peer.bundle->numbers) {
-    bundle::pump(engine, peer);
+    bundle::pump(context, peer);
     return;
   }
   if (peer.rail->full) return;
   if (peer.rail->slot->memory_only()) {
-    pump_memory(engine, peer);
+    pump_memory(context, peer);
   } else {
-    pump_system(engine, peer);
+    pump_system(context, peer);
   }
 }
 
-void handed_over(Engine& engine, Rail& rail) {
+void handed_over(Context& context, Rail& rail) {
   rail.in_flush = false;
   Peer& peer = *rail.peer;
   if (peer.gone()) {
@@ -290,28 +272,28 @@ void handed_over(Engine& engine, Rail& rail) {
       rail.state = Rail::State::sending;  // until the driver gives the packet back
     } else {
       CANELE_MARK(packet_of_the_gone_dropped);
-      peers::drop_packet(engine, rail);
+      context.drop_packet(rail);
     }
     return;
   }
   if (rail.state == Rail::State::connect) {
     rail.state = Rail::State::idle;
-    if (rail.result == drivers::Status::failed && !rail.up) peers::rail_failed(engine, rail);
-    engine.mark_dirty(peer);
+    if (rail.result == drivers::Status::failed && !rail.up) context.rail_failed(rail);
+    context.mark_dirty(peer);
     return;
   }
   if (rail.dead) {
     CANELE_MARK(packet_taken_back_late);
-    bundle::take_back(engine, rail);
+    bundle::take_back(context, rail);
     return;
   }
   assert(rail.state == Rail::State::staged);
-  rail.last_packet_ns = engine.platform.now_ns();
+  rail.last_packet_ns = context.platform.now_ns();
   for (const LateExposure& late : rail.packet->late) late.request->exposure = late.handle;
   rail.packet->late.clear();
   switch (rail.result) {
     case drivers::Status::ok:
-      packet_done(engine, rail, drivers::Status::ok);
+      packet_done(context, rail, drivers::Status::ok);
       break;
     case drivers::Status::pending:
       CANELE_MARK(packet_pending);
@@ -326,16 +308,16 @@ void handed_over(Engine& engine, Rail& rail) {
   }
 }
 
-void packet_done(Engine& engine, Rail& rail, drivers::Status status) {
+void packet_done(Context& context, Rail& rail, drivers::Status status) {
   if (rail.packet == nullptr || rail.dead) return;
   if (rail.peer->gone()) {
     CANELE_MARK(packet_of_the_gone_done);
-    return peers::drop_packet(engine, rail);
+    return context.drop_packet(rail);
   }
   assert(status == drivers::Status::ok);
   static_cast<void>(status);
-  release_staged(engine, rail);
-  engine.mark_dirty(*rail.peer);
+  release_staged(context, rail);
+  context.mark_dirty(*rail.peer);
 }
 
-}  // namespace canele::comm::send_path
+}  // namespace canele::comm::link

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "comm/matching/alternatives/alternative.hpp"
+#include "comm/matching/alternative.hpp"
 #include "comm/matching/prefetch.hpp"
 #include "ltask/mark.hpp"
 

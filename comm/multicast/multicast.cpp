@@ -11,6 +11,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "comm/link/queue.hpp"
 #include "comm/protocol/credit_sender.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/state/payload.hpp"
@@ -30,39 +31,39 @@ void retire(Casts& casts, std::uint32_t id) {
 }
 
 /// Tells the ranks that a lost server would have served to ask us.
-void reroute(Engine& engine, const Multicast& whole, const Leg& leg) {
+void reroute(Context& context, const Multicast& whole, const Leg& leg) {
   for (const std::uint32_t rank : leg.serves) {
-    Peer& peer = engine.peer(static_cast<int>(rank));
+    Peer& peer = context.peer(static_cast<int>(rank));
     if (peer.gone()) continue;
     CANELE_MARK(multicast_rerouted);
-    const std::int32_t root = engine.rank;
-    send_path::control(engine, peer, wire::Type::elsewhere, whole.id, 0, 0, &root, sizeof root);
+    const std::int32_t root = context.rank;
+    link::control(context, peer, wire::Type::elsewhere, whole.id, 0, 0, &root, sizeof root);
   }
 }
 
-void end(Engine& engine, Multicast& op) {
-  const auto whole = engine.casts.ours.extract(op.id);
-  retire(engine.casts, op.id);
+void end(Context& context, Multicast& op) {
+  const auto whole = context.casts.ours.extract(op.id);
+  retire(context.casts, op.id);
   if (op.shelf != nullptr) op.shelf->driver->withdraw(op.shelved.handle);
-  engine.finish(*op.request, op.error);
+  context.finish(*op.request, op.error);
 }
 
-void leg_over(Engine& engine, CallOp& op) {
+void leg_over(Context& context, CallOp& op) {
   Leg& leg = static_cast<Leg&>(*static_cast<Internal::Over&>(op).owner);
   Multicast& whole = *leg.whole;
   if (whole.outcomes != nullptr) whole.outcomes[leg.index] = leg.status_error;
   if (leg.status_error != CANELE_OK) {
     CANELE_MARK(multicast_leg_failed);
     whole.error = leg.status_error;
-    reroute(engine, whole, leg);
+    reroute(context, whole, leg);
   }
-  if (--whole.left == 0) end(engine, whole);
+  if (--whole.left == 0) end(context, whole);
 }
 
 void prepare(Leg& leg, Multicast& whole, int index) {
   const Request& user = *whole.request;
   const auto i = static_cast<std::size_t>(index);
-  prepare_internal(leg, *user.engine, *user.session, whole.ranks[i], leg_over);
+  prepare_internal(leg, *user.context, *user.session, whole.ranks[i], leg_over);
   leg.whole = &whole;
   leg.index = index;
   leg.status_tag = user.status_tag;
@@ -83,35 +84,35 @@ bool is_far(const Peer& peer, Shape forced) {
 }
 
 /// Returns the link to the destinations: the first that is known speaks for all.
-const DriverSlot& link_to(const Engine& engine, const std::vector<Leg*>& far) {
+const DriverSlot& link_to(const Context& context, const std::vector<Leg*>& far) {
   for (const Leg* leg : far) {
-    const Peer* peer = engine.peers[leg->rank];
+    const Peer* peer = context.peers[leg->rank];
     if (peer->rail->slot != nullptr && peer->state == Peer::State::up) return *peer->rail->slot;
   }
-  return *engine.slots.back();
+  return *context.slots.back();
 }
 
 /// Returns the shape that the program or the user wants; automatic if neither has chosen one.
-Shape forced_shape(const Engine& engine, const Multicast& whole) {
-  return whole.shape != Shape::automatic ? whole.shape : engine.casts.forced;
+Shape forced_shape(const Context& context, const Multicast& whole) {
+  return whole.shape != Shape::automatic ? whole.shape : context.casts.forced;
 }
 
-Shape shape_for(const Engine& engine, const Multicast& whole, const std::vector<Leg*>& far) {
+Shape shape_for(const Context& context, const Multicast& whole, const std::vector<Leg*>& far) {
   const auto count = static_cast<std::uint32_t>(far.size());
-  const Shape forced = forced_shape(engine, whole);
+  const Shape forced = forced_shape(context, whole);
   if (count < 2 || count > most_destinations || whole.request->data.length == 0) return Shape::flat;
   if (forced != Shape::automatic) return forced;
-  const std::uint64_t eager = send_path::eager_limit(engine, *engine.peers[far.front()->rank]);
-  const DriverSlot& link = link_to(engine, far);
+  const std::uint64_t eager = send_path::eager_limit(context, *context.peers[far.front()->rank]);
+  const DriverSlot& link = link_to(context, far);
   const std::uint64_t piece = link.driver->capabilities().get ? fetched_piece : streamed_piece;
   return choose(count, whole.request->data.length, link.costs, eager, piece);
 }
 
 /// Marks the legs whose destinations find the data on the shelf.
-void mark_shelved(const Engine& engine, Multicast& whole) {
+void mark_shelved(const Context& context, Multicast& whole) {
   for (std::size_t i = 0; whole.shelf != nullptr && i < whole.ranks.size(); ++i) {
     Leg& leg = whole.legs[i];
-    const Peer* peer = engine.peers[leg.rank];
+    const Peer* peer = context.peers[leg.rank];
     if (peer->gone() || peer->rail->slot != whole.shelf || peer->bundle != nullptr) continue;
     CANELE_MARK(multicast_shelved);
     leg.part = Request::Part::shelved;
@@ -132,27 +133,19 @@ void lay_out(Shape shape, const std::vector<Leg*>& tree) {
   }
 }
 
-/// Counts the destinations that are reached by that driver.
-std::size_t reached_by(const Engine& engine, const Multicast& whole, const DriverSlot& slot) {
-  return static_cast<std::size_t>(std::count_if(whole.ranks.begin(), whole.ranks.end(), [&](int rank) {
-    const Peer* peer = engine.peers[rank];
-    return peer != nullptr && peer->state == Peer::State::up && peer->rail->slot == &slot && peer->bundle == nullptr;
-  }));
-}
-
 }  // namespace
 }  // namespace multicast
 
-void prepare_internal(Internal& request, Engine& engine, Session& session, int to, void (*over)(Engine&, CallOp&)) {
+void prepare_internal(Internal& request, Context& context, Session& session, int to, void (*over)(Context&, CallOp&)) {
   request.over.kind = OpKind::call;
   request.over.call = over;
   request.over.owner = &request;
   request.word.store(std::uint64_t{event::finalized} << RequestWord::wanted_shift, std::memory_order_relaxed);
   request.callback = [](canele_request_t* ended, unsigned, void*) {
     Internal& internal = static_cast<Internal&>(request_of(ended));
-    internal.engine->submit(internal.over);
+    internal.context->submit(internal.over);
   };
-  request.engine = &engine;
+  request.context = &context;
   request.session = &session;
   request.kind = Request::Kind::send;
   request.stage = Request::Stage::posted;
@@ -162,67 +155,46 @@ void prepare_internal(Internal& request, Engine& engine, Session& session, int t
 
 namespace multicast {
 
-void begin(Engine& engine, CallOp& op) {
+void begin(Context& context, CallOp& op) {
   auto& whole = static_cast<Multicast&>(op);
   Request& user = *whole.request;
   const std::size_t count = whole.ranks.size();
-  ++engine.pending_sends;
+  ++context.pending_sends;
   ++user.session->pending;
   user.stage = Request::Stage::moving;
-  whole.id = engine.casts.next_id++;
-  engine.casts.ours[whole.id].reset(&whole);
-  engine.casts.ended.push_back(false);
-  engine.counters.add(Counter::multicasts_sent);
+  whole.id = context.casts.next_id++;
+  context.casts.ours[whole.id].reset(&whole);
+  context.casts.ended.push_back(false);
+  context.counters.add(Counter::multicasts_sent);
   whole.left = count;
-  if (count == 0) return end(engine, whole);
+  if (count == 0) return end(context, whole);
 
   whole.legs = std::make_unique<Leg[]>(count);
   std::vector<Leg*> legs(count), far, tree;
   for (std::size_t i = 0; i < count; ++i) prepare(*(legs[i] = &whole.legs[i]), whole, static_cast<int>(i));
   std::stable_sort(legs.begin(), legs.end(),
                    [](const Leg* a, const Leg* b) { return a->item.priority > b->item.priority; });
-  const Shape forced = forced_shape(engine, whole);
+  const Shape forced = forced_shape(context, whole);
   std::copy_if(legs.begin(), legs.end(), std::back_inserter(far),
-               [&](const Leg* leg) { return is_far(engine.peer(leg->rank), forced); });
-  const Shape shape = shape_for(engine, whole, far);
+               [&](const Leg* leg) { return is_far(context.peer(leg->rank), forced); });
+  const Shape shape = shape_for(context, whole, far);
   if (shape == Shape::flat) far.clear();
   for (Leg* leg : far) leg->rendezvous = true;
-  mark_shelved(engine, whole);
+  mark_shelved(context, whole);
 
   // All envelopes are paid for before any destination is told to rely on another.
-  for (Leg* leg : legs) leg->paid = send_path::admit(engine, *leg);
+  for (Leg* leg : legs) leg->paid = send_path::admit(context, *leg);
   std::copy_if(far.begin(), far.end(), std::back_inserter(tree), [](const Leg* leg) { return leg->paid; });
   if (tree.size() >= 2) lay_out(shape, tree);
   for (Leg* leg : legs) {
-    if (leg->paid) send_path::join_backlog(engine, engine.peer(leg->rank), *leg);
+    if (leg->paid) send_path::join_backlog(context, context.peer(leg->rank), *leg);
   }
-}
-
-void shelve(Engine& engine, Multicast& whole, const canele_data_t& data) {
-  constexpr std::size_t several = 2;
-  constexpr int most_pieces = 64;
-  if (whole.ranks.size() < several || data.length <= Rail::longest_at_once) return;
-  const auto found = std::find_if(engine.slots.begin(), engine.slots.end(), [&](const auto& slot) {
-    const drivers::Capabilities& can = slot->driver->capabilities();
-    return can.get && can.shelf >= data.length;
-  });
-  if (found == engine.slots.end() || !engine.try_lock()) return;
-  const std::size_t reached = reached_by(engine, whole, **found);
-  engine.unlock();
-  if (reached < several) return;
-  iovec pieces[most_pieces];
-  std::size_t covered = 0;
-  const int count = data::pieces(data, 0, data.length, pieces, most_pieces, &covered);
-  if (covered != data.length) return;
-  using drivers::Access, drivers::everybody, drivers::Status;
-  const Status status = (*found)->driver->expose(everybody, Access::get, pieces, count, &whole.shelved);
-  if (status == Status::ok) whole.shelf = found->get();
 }
 
 std::size_t route_size(const Leg& leg) { return sizeof(wire::Route) + leg.serves.size() * sizeof(std::uint32_t); }
 
-std::byte* write_route(const Engine& engine, const Leg& leg, std::byte* out) {
-  const wire::Route route{leg.whole->id, engine.casts.lowest_id, leg.server,
+std::byte* write_route(const Context& context, const Leg& leg, std::byte* out) {
+  const wire::Route route{leg.whole->id, context.casts.lowest_id, leg.server,
                           static_cast<std::uint32_t>(leg.serves.size())};
   std::memcpy(out, &route, sizeof route);
   out += sizeof route;

@@ -17,10 +17,10 @@
 namespace canele::comm::multicast::stock {
 namespace {
 
-void end_copy(Engine& engine, CallOp& op) {
+void end_copy(Context& context, CallOp& op) {
   Cast& cast = *static_cast<StockCopy&>(op).cast;
   const auto task = std::move(cast.copy);
-  receive_path::delivered(engine, *cast.receive, engine.peer(cast.root), task->copied);
+  receive_path::delivered(context, *cast.receive, context.peer(cast.root), task->copied);
 }
 
 void copy_some(ltask::Task& base) {
@@ -32,32 +32,32 @@ void copy_some(ltask::Task& base) {
   const std::size_t size = std::min(most, all - task.copied);
   const std::size_t done = data::scatter(to, task.copied, cast.stock->memory.get() + task.copied, size);
   task.copied += done;
-  Engine& engine = *task.engine;
-  engine.watch.moved();
+  Context& context = *task.context;
+  context.watch.moved();
   if (done == size && task.copied < all) {
     task.prepare(copy_some);
-    engine.tasks.submit(task);
+    context.tasks.submit(task);
   } else {
-    engine.submit(task);
+    context.submit(task);
   }
 }
 
-void copy(Engine& engine, Cast& cast) {
+void copy(Context& context, Cast& cast) {
   CANELE_MARK(stock_copied_to_receive);
   cast.copy = std::make_unique<StockCopy>();
-  cast.copy->engine = &engine;
+  cast.copy->context = &context;
   cast.copy->cast = &cast;
   cast.copy->kind = OpKind::call;
   cast.copy->call = end_copy;
   cast.copy->prepare(copy_some);
-  engine.tasks.submit(*cast.copy);
+  context.tasks.submit(*cast.copy);
 }
 
 }  // namespace
 
-bool begin(Engine& engine, Cast& cast) {
-  Peer& from = source_of(engine, cast);
-  Casts& casts = engine.casts;
+bool begin(Context& context, Cast& cast) {
+  Peer& from = cast.source(context);
+  Casts& casts = context.casts;
   if (from.gone() || cast.length > casts.stock_limit - casts.stock_bytes || CANELE_BUGGIFY(no_stock)) {
     CANELE_MARK(stock_refused);
     return false;
@@ -68,46 +68,46 @@ bool begin(Engine& engine, Cast& cast) {
   CANELE_MARK(stock_begun);
   casts.stock_bytes += cast.length;
   Request& fetch = stock->fetch;
-  fetch.engine = &engine;
+  fetch.context = &context;
   fetch.session = cast.session;
   fetch.kind = Request::Kind::receive;
   fetch.stage = Request::Stage::moving;
   fetch.part = Request::Part::stock;
   fetch.rank = cast.root;
-  fetch.tick = engine.watch.tick();
+  fetch.tick = context.watch.tick();
   fetch.status_length = cast.length;
   fetch.data = canele_data_contiguous(stock->memory.get(), cast.length);
   fetch.expected = cast.length;
   new (&fetch.receive) Direction::Receive{};
-  fetch.receive.cast = &cast;
+  fetch.receive.sink = &cast;
   cast.stock = std::move(stock);
-  rendezvous::grant(engine, fetch, from, cast.send, 0);
+  rendezvous::grant(context, fetch, from, cast.send, 0);
   return true;
 }
 
 const canele_data_t* source(const Cast& cast) { return cast.stock != nullptr ? &cast.stock->fetch.data : nullptr; }
 
-void filled(Engine& engine, Cast& cast, int outcome) {
+void filled(Context& context, Cast& cast, int outcome) {
   if (outcome == CANELE_OK) {
     cast.stock->complete = true;
-    if (cast.receive != nullptr) copy(engine, cast);
+    if (cast.receive != nullptr) copy(context, cast);
   } else if (cast.receive != nullptr) {
     cast.outcome = outcome;
     cast.waiting = true;
   }
 }
 
-bool takes_over(Engine& engine, Request& request, Cast& cast) {
+bool takes_over(Context& context, Request& request, Cast& cast) {
   if (cast.stock == nullptr || cast.failed) return false;  // a failed one waits for those that still read it
   CANELE_MARK(receive_met_stock);
   cast.receive = &request;
-  if (cast.stock->complete) copy(engine, cast);
+  if (cast.stock->complete) copy(context, cast);
   return true;
 }
 
-void drop(Engine& engine, Cast& cast) {
+void drop(Context& context, Cast& cast) {
   if (cast.stock == nullptr) return;
-  engine.casts.stock_bytes -= cast.length;
+  context.casts.stock_bytes -= cast.length;
   cast.stock.reset();
 }
 

@@ -9,19 +9,20 @@
 // With a stock, the user's receive reads nothing from the network, and no forward reads the user's buffer.
 #pragma once
 
-#include "comm/engine/engine.hpp"
+#include "comm/multicast/state.hpp"
+#include "comm/state/context.hpp"
 
 namespace canele::comm::multicast::stock {
 
 /// Begins to fetch the data. Returns false if there is no room, or no peer left to ask.
-bool begin(Engine& engine, Cast& cast);
+bool begin(Context& context, Cast& cast);
 /// Returns what forwards read; nullptr if there is no stock.
 const canele_data_t* source(const Cast& cast);
 /// Handles that the fetch is over.
-void filled(Engine& engine, Cast& cast, int outcome);
+void filled(Context& context, Cast& cast, int outcome);
 /// Lets a receive with a buffer take its data from the stock. Returns false if there is none, or it will never be full.
-bool takes_over(Engine& engine, Request& request, Cast& cast);
+bool takes_over(Context& context, Request& request, Cast& cast);
 /// Gives the memory back, when no forward or copy reads it.
-void drop(Engine& engine, Cast& cast);
+void drop(Context& context, Cast& cast);
 
 }  // namespace canele::comm::multicast::stock

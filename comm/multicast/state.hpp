@@ -32,6 +32,7 @@
 #include "comm/multicast/shape.hpp"
 #include "comm/state/request.hpp"
 #include "comm/state/session.hpp"
+#include "comm/state/sink.hpp"
 #include "comm/wire/wire.hpp"
 #include "drivers/driver.hpp"
 
@@ -48,8 +49,8 @@ struct Internal : Request {
   };
   Over over;
 };
-/// Makes an internal request a send to rank `to`, to be finalized by Engine::finish().
-void prepare_internal(Internal& request, Engine& engine, Session& session, int to, void (*over)(Engine&, CallOp&));
+/// Makes an internal request a send to rank `to`, to be finalized by Context::finish().
+void prepare_internal(Internal& request, Context& context, Session& session, int to, void (*over)(Context&, CallOp&));
 
 /// The root's send to one destination.
 struct Leg : Internal {
@@ -99,13 +100,23 @@ struct Stock {
 
 /// Moves a stock into the user's buffer, outside the lock.
 struct StockCopy : ltask::Task, CallOp {
-  Engine* engine = nullptr;
+  Context* context = nullptr;
   Cast* cast = nullptr;
   std::uint64_t copied = 0;
 };
 
 /// A multicast of another rank.
-struct Cast {
+struct Cast final : Sink {
+  bool bound(Context& context, Request& request) override;
+  Peer& source(Context& context) const override;
+  bool asks(Context& context, Request& request, Peer& from, std::uint64_t offset) override;
+  void ask_again(Context& context, Request& request) override;
+  bool outlives(const Peer& peer) const override;
+  void landing_begun() override { landing = true; }
+  void advanced(Context& context, Request& request) override;
+  void fetched(Context& context, const Request& request, Peer& from) override;
+  void received(Context& context, Request& request, int outcome) override;
+
   int root = 0;
   std::uint32_t id = 0;
   bool known = false;      ///< its envelope has come.
@@ -146,5 +157,10 @@ struct Casts {
   multicast::Shape forced = multicast::Shape::automatic;
   Session own;  ///< of forwards, which are sends of no session of the program
 };
+
+/// The multicast that a receive has matched.
+inline Cast& cast_of(const Request& request) { return static_cast<Cast&>(*request.receive.sink); }
+inline Leg& leg_of(Request& request) { return static_cast<Leg&>(request); }
+inline const Leg& leg_of(const Request& request) { return static_cast<const Leg&>(request); }
 
 }  // namespace canele::comm

@@ -13,14 +13,17 @@
 //                                └─no, or it does not pay ─▶ token free? ─yes─▶ poll: step, spin, yield, sleep on
 //                                                                │               the drivers ─▶ pass the token
 //                                                                └─no──▶ park
+#include "comm/post/wait.hpp"
+
 #include <algorithm>
 #include <optional>
 
-#include "comm/api/api.hpp"
+#include "comm/engine/fork.hpp"
 #include "comm/engine/spin_wait.hpp"
+#include "comm/post/error.hpp"
 #include "ltask/mark.hpp"
 
-namespace canele::comm::api {
+namespace canele::comm::post {
 namespace {
 
 constexpr std::uint64_t first_park_ns = 1'000'000, longest_park_ns = 100'000'000, longest_sleep_ns = 1'000'000'000;
@@ -257,7 +260,7 @@ class Wait {
   void visit_words(std::uint64_t name) {
     constexpr int most = 64;  // a visit may keep other threads from the engine
     std::optional<WordVisit> visit;
-    const Engine* writer = nullptr;
+    const Context* writer = nullptr;
     int left = 0;
     awaited_.any([&](const Target& target) {
       if (target.done()) return false;
@@ -365,7 +368,7 @@ bool arrives_in_turns(Engine* engine, const Target& target, const Request* recei
     if (turn == 0 && receive != nullptr && arrives_from_elsewhere(*engine, target, *receive)) return true;
     if (!engine->waiters.pressure.yields(engine->platform) || !engine->try_lock()) return false;
     const bool arrived = look_locked(*engine, target, receive, turn);
-    const bool all_done = engine->lulled.empty() && engine->deferred.empty();
+    const bool all_done = engine->lulled.empty() && engine->large.deferred.empty();
     engine->unlock();
     if (arrived || !all_done) return arrived;
   }
@@ -376,11 +379,21 @@ bool arrives_in_turns(Engine* engine, const Target& target, const Request* recei
   if (fork::in_child) return refuse_in_child("canele_wait");
   Target target = end_of(request);
   const Request* const receive = request.kind == Request::Kind::receive ? &request : nullptr;
-  if (arrives_in_turns(request.engine, target, receive)) return CANELE_OK;
-  return block(request.engine, {&target, nullptr, 1}, 0, Blocked::In::wait);
+  if (arrives_in_turns(&engine_of(*request.context), target, receive)) return CANELE_OK;
+  return block(&engine_of(*request.context), {&target, nullptr, 1}, 0, Blocked::In::wait);
 }
 
 }  // namespace
+
+bool resume_unless_in_child(Engine& engine) {
+  if (fork::in_child) return false;
+  engine.resume_put_off();
+  return true;
+}
+
+void fill_status(const Request& request, canele_status_t* status) {
+  *status = {request.status_error, request.rank, request.status_tag, request.status_length, request.cancelled ? 1 : 0};
+}
 
 int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns, Blocked::In in) {
   const Awaited awaited{targets, nullptr, count};
@@ -409,7 +422,7 @@ int block_for_one(Engine& engine, Target* targets, std::size_t count) {
              std::to_string(request.status_tag) + ", " + std::to_string(request.status_length) +
              " bytes) before a receive took it: it has closed the session, or is being finalized";
   } else if (request.status_error != CANELE_ECANCELED && request.rank >= 0 && !fork::in_child) {
-    Engine& engine = *request.engine;
+    Engine& engine = engine_of(*request.context);
     engine.lock_for_callback();
     const Peer* peer = engine.peers[request.rank];
     if (peer != nullptr) words += ": rank " + std::to_string(request.rank);
@@ -440,10 +453,10 @@ bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engi
   }
 }
 
-}  // namespace canele::comm::api
+}  // namespace canele::comm::post
 
 using namespace canele::comm;
-using namespace canele::comm::api;
+using namespace canele::comm::post;
 
 int canele_test(canele_request_t* request, int* done, canele_status_t* status) try {
   if (request == nullptr || done == nullptr) return error(CANELE_EINVAL, "canele_test: request and done must be given");
@@ -454,12 +467,13 @@ int canele_test(canele_request_t* request, int* done, canele_status_t* status) t
     return CANELE_OK;
   }
   if (!r.finalized()) {
-    if (!may_progress(*r.engine)) [[unlikely]]
+    Engine& engine = engine_of(*r.context);
+    if (!may_progress(engine)) [[unlikely]]
       return refuse_in_child("canele_test");
-    const int did = r.engine->worker.active() ? 0 : r.engine->step();
+    const int did = engine.worker.active() ? 0 : engine.step();
     if (!r.finalized()) {
       *done = 0;
-      if (did == 0) r.engine->empty_polls.found_nothing();
+      if (did == 0) engine.empty_polls.found_nothing();
       return CANELE_OK;
     }
   }
@@ -479,7 +493,7 @@ int canele_wait(canele_request_t* request, canele_status_t* status) try {
     if (status != nullptr) *status = canele_status_t{};
     return CANELE_OK;
   }
-  if (!r.finalized() && !arrives_soon(r.engine, end_of(r))) {
+  if (!r.finalized() && !arrives_soon(&engine_of(*r.context), end_of(r))) {
     const int code = block_for(r);
     if (code != CANELE_OK) [[unlikely]]
       return code;

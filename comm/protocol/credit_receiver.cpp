@@ -10,6 +10,7 @@
 #include <new>
 #include <utility>
 
+#include "comm/link/queue.hpp"
 #include "comm/protocol/send.hpp"
 #include "ltask/mark.hpp"
 
@@ -38,26 +39,26 @@ bool is_stuck(const CreditPool& pool, const Allowance& a) {
   return a.starving && (a.in_queue || (a.target >= pool.per_peer && a.window() + worth_a_message(a) > a.target));
 }
 
-void resume(Engine& engine, Peer& peer, const Wanted& wanted, bool probe) {
+void resume(Context& context, Peer& peer, const Wanted& wanted, bool probe) {
   Asking& asking = *peer.asking;
   const Session& session = *wanted.session;
-  send_path::announce(engine, peer, session);  // its index there is ours
+  send_path::announce(context, peer, session);  // its index there is ours
   const wire::Resume question{wanted.tag & wanted.mask, wanted.mask, probe ? 1u : 0u, 0};
-  send_path::control(engine, peer, wire::Type::resume, asking.stamp, asking.episode,
-                     static_cast<std::uint16_t>(session.wire), &question, sizeof question);
+  link::control(context, peer, wire::Type::resume, asking.stamp, asking.episode,
+                static_cast<std::uint16_t>(session.wire), &question, sizeof question);
 }
 
 bool is_open(const Wanted& wanted) { return wanted.session->number == wanted.number && wanted.session->open; }
 
 /// Returns whether no receive waits any more for what was noted. (Whether a receive with a mask does is not looked up.)
-bool is_stale(Engine& engine, const Peer& peer, const Wanted& wanted) {
+bool is_stale(Context& context, const Peer& peer, const Wanted& wanted) {
   if (!is_open(wanted)) return true;
   if (wanted.mask != ~std::uint64_t{0}) return false;
-  return engine.matcher.peek(wanted.session->match, wanted.tag, peer.rank) == nullptr;
+  return context.matcher.peek(wanted.session->match, wanted.tag, peer.rank) == nullptr;
 }
 
-void drop_stale(Engine& engine, const Peer& peer, Asking& asking, int most) {
-  for (; most > 0 && !asking.receives.empty() && is_stale(engine, peer, asking.receives.front()); --most)
+void drop_stale(Context& context, const Peer& peer, Asking& asking, int most) {
+  for (; most > 0 && !asking.receives.empty() && is_stale(context, peer, asking.receives.front()); --most)
     asking.receives.pop_front();
 }
 
@@ -70,26 +71,26 @@ void drop_closed(Asking& asking) {
 
 /// Asks what has not been asked yet, as long as more questions may be out. A stamp says which receives have been asked
 /// for: none that is still listed here.
-void ask_more(Engine& engine, Peer& peer) {
+void ask_more(Context& context, Peer& peer) {
   Asking& a = *peer.asking;
-  drop_stale(engine, peer, a, Asking::most_out);
+  drop_stale(context, peer, a, Asking::most_out);
   for (std::uint64_t out = a.asked - a.answered; out < Asking::most_out; ++out, ++a.asked) {
     drop_closed(a);
     const bool probe = a.probes.size() > a.probes_out && (a.asked % 2 == 0 || a.receives.empty());
     if (std::exchange(a.all, false)) {
       CANELE_MARK(everything_asked_for);
       a.receives.clear();
-      a.stamp = engine.matcher.take_stamp();
-      send_path::control(engine, peer, wire::Type::resume, a.stamp, a.episode, 0, nullptr, 0);
+      a.stamp = context.matcher.take_stamp();
+      link::control(context, peer, wire::Type::resume, a.stamp, a.episode, 0, nullptr, 0);
     } else if (probe) {
       CANELE_RARE_MARK(withheld_asked_for_by_probe);
-      resume(engine, peer, a.probes[a.probes_out++], true);
+      resume(context, peer, a.probes[a.probes_out++], true);
       a.out_for_probes |= std::uint64_t{1} << out;
       ++a.may_keep;
     } else if (!a.receives.empty()) {
       CANELE_MARK(withheld_asked_for);
       a.stamp = a.receives.front().stamp;
-      resume(engine, peer, a.receives.front(), false);
+      resume(context, peer, a.receives.front(), false);
       a.receives.pop_front();
     } else {
       return;
@@ -99,10 +100,10 @@ void ask_more(Engine& engine, Peer& peer) {
 
 /// Notes a receive until its sender is asked for it. With too many receives, or no memory, the sender is asked for
 /// everything.
-void note(Engine& engine, const Peer& peer, const PostedNode& receive) {
+void note(Context& context, const Peer& peer, const PostedNode& receive) {
   Asking& asking = *peer.asking;
   Session* const session = request_of(receive).session;
-  const Wanted wanted{receive.tag, receive.mask, engine.matcher.take_stamp(), session, session->number};
+  const Wanted wanted{receive.tag, receive.mask, context.matcher.take_stamp(), session, session->number};
   if (asking.all) return;
   if (!asking.receives.empty()) {
     Wanted& newest = asking.receives.back();
@@ -111,7 +112,7 @@ void note(Engine& engine, const Peer& peer, const PostedNode& receive) {
       return;
     }
   }
-  drop_stale(engine, peer, asking, 2);
+  drop_stale(context, peer, asking, 2);
   asking.all = asking.receives.size() == Asking::most_waiting;
   try {
     if (!asking.all) asking.receives.push_back(wanted);
@@ -143,9 +144,9 @@ void forget(Asking& asking) {
 }
 
 /// Fills the window up to its target, as far as the pool allows.
-void refill(Engine& engine, Peer& peer) {
+void refill(Context& context, Peer& peer) {
   Allowance& a = peer.allowance;
-  CreditPool& pool = engine.credit;
+  CreditPool& pool = context.credit;
   settle(pool, a);
   a.target = std::max(a.target, pool.first_target);
   if (a.starving && a.lent + worth_a_message(a) > a.target) {
@@ -161,40 +162,40 @@ void refill(Engine& engine, Peer& peer) {
       a.granted += grant;
       a.lent += grant;
       pool.lent += grant;
-      send_path::control(engine, peer, wire::Type::credit, a.granted, 0, 0, nullptr, 0);
+      link::control(context, peer, wire::Type::credit, a.granted, 0, 0, nullptr, 0);
     }
   }
   a.set_next_look();
-  if (is_stuck(pool, a)) ask_more(engine, peer);
+  if (is_stuck(pool, a)) ask_more(context, peer);
 }
 
 /// Serves the peers that wait for the pool, in their order, while it has room.
-void serve_queue(Engine& engine) {
-  CreditPool& pool = engine.credit;
+void serve_queue(Context& context) {
+  CreditPool& pool = context.credit;
   while (!pool.queue.empty() && pool.room() >= Allowance::least_grant) {
     Peer& peer = *pool.queue.front();
     pool.queue.erase(pool.queue.begin());
     peer.allowance.in_queue = false;
-    refill(engine, peer);
+    refill(context, peer);
     if (peer.allowance.in_queue) return;
   }
 }
 
 }  // namespace
 
-const char* look(Engine& engine, Peer& peer) {
+const char* look(Context& context, Peer& peer) {
   Allowance& a = peer.allowance;
   if (a.arrived > a.granted) return "it sent more than it was granted";
   a.next_look = a.granted;
-  engine.credit.looks.push_back(&peer);
-  engine.mark_dirty(peer);
+  context.credit.looks.push_back(&peer);
+  context.mark_dirty(peer);
   return nullptr;
 }
 
-void refill_all(Engine& engine) {
-  std::vector<Peer*>& looks = engine.credit.looks;
+void refill_all(Context& context) {
+  std::vector<Peer*>& looks = context.credit.looks;
   for (Peer* peer : looks) {
-    if (!peer->gone()) refill(engine, *peer);
+    if (!peer->gone()) refill(context, *peer);
   }
   looks.clear();
 }
@@ -204,14 +205,14 @@ void stored(Peer& peer, std::uint64_t price) {
   peer.allowance.set_next_look();
 }
 
-void grant_again(Engine& engine, Peer& peer) {
-  if (!peer.gone() && peer.allowance.arrived > peer.allowance.next_look) refill(engine, peer);
-  if (!engine.credit.queue.empty()) serve_queue(engine);
+void grant_again(Context& context, Peer& peer) {
+  if (!peer.gone() && peer.allowance.arrived > peer.allowance.next_look) refill(context, peer);
+  if (!context.credit.queue.empty()) serve_queue(context);
 }
 
-bool on_withheld(Engine& engine, Peer& peer, bool withholds, std::uint32_t episode) {
+bool on_withheld(Context& context, Peer& peer, bool withholds, std::uint32_t episode) {
   Allowance& a = peer.allowance;
-  CreditPool& pool = engine.credit;
+  CreditPool& pool = context.credit;
   if (a.starving == withholds) return true;
   if (!withholds) {
     CANELE_MARK(sender_starves_no_more);
@@ -233,12 +234,12 @@ bool on_withheld(Engine& engine, Peer& peer, bool withholds, std::uint32_t episo
   asking.asked = asking.answered = 0;
   asking.stamp = 1;
   asking.episode = episode;
-  asking.all = engine.sessions.has_posted();
-  refill(engine, peer);
+  asking.all = context.sessions.has_posted();
+  refill(context, peer);
   return true;
 }
 
-const char* on_resumed(Engine& engine, Peer& peer, std::uint64_t questions, std::uint32_t episode) {
+const char* on_resumed(Context& context, Peer& peer, std::uint64_t questions, std::uint32_t episode) {
   if (!peer.allowance.starving || peer.asking->episode != episode) return nullptr;  // the answer is of an earlier time
   Asking& asking = *peer.asking;
   if (questions < asking.answered || questions > asking.asked) return "it answers what it was not asked";
@@ -248,23 +249,23 @@ const char* on_resumed(Engine& engine, Peer& peer, std::uint64_t questions, std:
     --asking.probes_out;
   }
   asking.may_keep = std::min(asking.may_keep, asking.probes_out);
-  refill(engine, peer);
+  refill(context, peer);
   return nullptr;
 }
 
-void ask(Engine& engine, const PostedNode& receive) {
-  for (Peer* peer : engine.credit.starving) {
+void ask(Context& context, const PostedNode& receive) {
+  for (Peer* peer : context.credit.starving) {
     if (receive.source != rank_any && peer->rank != receive.source) continue;
-    note(engine, *peer, receive);
-    refill(engine, *peer);
+    note(context, *peer, receive);
+    refill(context, *peer);
   }
 }
 
-void missed(Engine& engine, Session& session, int source, std::uint64_t tag, std::uint64_t mask) {
-  for (Peer* peer : engine.credit.starving) {
+void missed(Context& context, Session& session, int source, std::uint64_t tag, std::uint64_t mask) {
+  for (Peer* peer : context.credit.starving) {
     if (source != rank_any && peer->rank != source) continue;
     note(*peer->asking, {tag & mask, mask, 0, &session, session.number});
-    refill(engine, *peer);
+    refill(context, *peer);
   }
 }
 
@@ -287,19 +288,19 @@ const char* check(Peer& peer, const wire::Offer& offer, std::uint32_t batch) {
   return nullptr;
 }
 
-void offered(Engine& engine, Peer& peer, const wire::Offer& offer, bool taken) {
+void offered(Context& context, Peer& peer, const wire::Offer& offer, bool taken) {
   Allowance& a = peer.allowance;
   a.seen |= std::uint64_t{1} << offer.index;
   if (taken) a.taken |= std::uint64_t{1} << offer.index;
   if (std::popcount(a.seen) < offer.count) return;
   CANELE_MARK(offers_answered);
   a.seen = 0;
-  send_path::control(engine, peer, wire::Type::answer, std::exchange(a.taken, 0), a.batch, 0, nullptr, 0);
+  link::control(context, peer, wire::Type::answer, std::exchange(a.taken, 0), a.batch, 0, nullptr, 0);
 }
 
-void gone(Engine& engine, Peer& peer) {
+void gone(Context& context, Peer& peer) {
   Allowance& a = peer.allowance;
-  CreditPool& pool = engine.credit;
+  CreditPool& pool = context.credit;
   a.granted = a.arrived;
   settle(pool, a);
   a.next_look = a.granted;

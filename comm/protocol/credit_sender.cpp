@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/link/queue.hpp"
 #include "comm/protocol/send.hpp"
 #include "ltask/mark.hpp"
 
@@ -30,25 +31,25 @@ bool pay(std::uint64_t& credit, Request& request) {
   return true;
 }
 
-void unlink(Engine& engine, Withheld& list, Request& request) {
+void unlink(Context& context, Withheld& list, Request& request) {
   list.unlink(request);
-  engine.counters.sub(Counter::withheld_now);
+  context.counters.sub(Counter::withheld_now);
 }
 
-void tell(Engine& engine, Peer& peer, bool withholds) {
-  send_path::control(engine, peer, wire::Type::withheld, withholds ? 1 : 0, peer.withheld->episode, 0, nullptr, 0);
+void tell(Context& context, Peer& peer, bool withholds) {
+  link::control(context, peer, wire::Type::withheld, withholds ? 1 : 0, peer.withheld->episode, 0, nullptr, 0);
 }
 
 /// Ends an episode, when nothing is withheld any more: new messages use the credit that is left.
-void reopen(Engine& engine, Peer& peer) {
+void reopen(Context& context, Peer& peer) {
   CANELE_MARK(nothing_withheld_any_more);
   Withheld& list = *peer.withheld;
   peer.credit = std::exchange(list.credit, 0);
   list.stamp = list.answered = 0;
   list.question_count = 0;
   list.cursors_turn = false;
-  engine.counters.add(Counter::credit_stalled_ns, engine.platform.now_ns() - list.since_ns);
-  tell(engine, peer, false);
+  context.counters.add(Counter::credit_stalled_ns, context.platform.now_ns() - list.since_ns);
+  tell(context, peer, false);
   ++list.episode;
 }
 
@@ -91,7 +92,7 @@ int answer_questions(Withheld& list) {
 
 /// Ends the oldest `ended` questions. What their receives wait for has not been sent yet, and will be offered from the
 /// cursor.
-void end_questions(Engine& engine, Peer& peer, int ended) {
+void end_questions(Context& context, Peer& peer, int ended) {
   if (ended == 0) return;
   CANELE_MARK(questions_answered);
   Withheld& list = *peer.withheld;
@@ -101,7 +102,7 @@ void end_questions(Engine& engine, Peer& peer, int ended) {
   list.question_count -= ended;
   std::move(list.questions + ended, list.questions + ended + list.question_count, list.questions);
   list.answered += static_cast<std::uint64_t>(ended);
-  send_path::control(engine, peer, wire::Type::resumed, list.answered, list.episode, 0, nullptr, 0);
+  link::control(context, peer, wire::Type::resumed, list.answered, list.episode, 0, nullptr, 0);
 }
 
 /// Adds the sends from the cursor on to the batch. They are offered once, to receives that are older than the newest
@@ -116,12 +117,12 @@ void offer_from_cursor(Withheld& list) {
 }
 
 /// Offers the next batch, if anything is asked for and nothing is offered. Questions and the cursor take turns.
-void offer_batch(Engine& engine, Peer& peer) {
+void offer_batch(Context& context, Peer& peer) {
   Withheld& list = *peer.withheld;
   list.batch_size = 0;
   const bool has_cursor = list.cursor != nullptr && list.stamp != 0;
   if (!has_cursor || !std::exchange(list.cursors_turn, false)) {
-    end_questions(engine, peer, answer_questions(list));
+    end_questions(context, peer, answer_questions(list));
     list.cursors_turn = list.batch_size != 0;
   }
   if (list.batch_size == 0 && list.stamp != 0) offer_from_cursor(list);
@@ -130,21 +131,21 @@ void offer_batch(Engine& engine, Peer& peer) {
   list.offers += static_cast<std::uint64_t>(list.batch_size);
   list.batch_out = true;
   CANELE_MARK(withheld_offered);
-  for (int i = 0; i < list.batch_size; ++i) send_path::join_backlog(engine, peer, *list.batch[i].request);
+  for (int i = 0; i < list.batch_size; ++i) send_path::join_backlog(context, peer, *list.batch[i].request);
 }
 
 /// Lets as many sends leave as credit allows. Then offers the others, if the receiver has asked.
-void advance(Engine& engine, Peer& peer) {
+void advance(Context& context, Peer& peer) {
   Withheld& list = *peer.withheld;
   if (list.batch_out || list.first == nullptr) return;
   while (list.first != nullptr && pay(list.credit, *list.first)) {
     Request& request = *list.first;
-    unlink(engine, list, request);
+    unlink(context, list, request);
     CANELE_MARK(withheld_left_by_credit);
-    send_path::join_backlog(engine, peer, request);
+    send_path::join_backlog(context, peer, request);
   }
-  if (list.first == nullptr) return reopen(engine, peer);
-  if (list.question_count != 0 || list.cursor != nullptr) offer_batch(engine, peer);
+  if (list.first == nullptr) return reopen(context, peer);
+  if (list.question_count != 0 || list.cursor != nullptr) offer_batch(context, peer);
 }
 
 /// Decides what each question wants of the next batch, by which offers of the last one were taken.
@@ -160,28 +161,28 @@ void judge_questions(Withheld& list, std::uint64_t taken) {
 
 }  // namespace
 
-bool admit(Engine& engine, Peer& peer, Request& request) {
+bool admit(Context& context, Peer& peer, Request& request) {
   if (pay(peer.credit, request)) return true;
   if (peer.withheld == nullptr) peer.withheld = std::make_unique<Withheld>();
   Withheld& list = *peer.withheld;
   CANELE_MARK(send_withheld);
-  engine.counters.add(Counter::credit_stalls);
-  engine.counters.add(Counter::withheld_now);
-  engine.counters.raise_to(Counter::withheld_most, Counter::withheld_now);
+  context.counters.add(Counter::credit_stalls);
+  context.counters.add(Counter::withheld_now);
+  context.counters.raise_to(Counter::withheld_most, Counter::withheld_now);
   const bool was_empty = list.first == nullptr;
   list.append(request);
-  engine.credit.just_withheld = true;
+  context.credit.just_withheld = true;
   if (was_empty) {
     list.credit = std::exchange(peer.credit, 0);
-    list.since_ns = engine.platform.now_ns();
-    tell(engine, peer, true);
+    list.since_ns = context.platform.now_ns();
+    tell(context, peer, true);
   }
   if (list.stamp != 0 && list.cursor == nullptr) list.cursor = &request;
-  advance(engine, peer);
+  advance(context, peer);
   return false;
 }
 
-const char* on_credit(Engine& engine, Peer& peer, std::uint64_t total) {
+const char* on_credit(Context& context, Peer& peer, std::uint64_t total) {
   if (total < peer.credit_heard) return "it grants less than before";
   const std::uint64_t more = total - std::exchange(peer.credit_heard, total);
   if (peer.withheld == nullptr || peer.withheld->first == nullptr) {
@@ -189,12 +190,12 @@ const char* on_credit(Engine& engine, Peer& peer, std::uint64_t total) {
   } else {
     CANELE_MARK(credit_for_withheld);
     peer.withheld->credit += more;
-    advance(engine, peer);
+    advance(context, peer);
   }
   return nullptr;
 }
 
-const char* on_resume(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
+const char* on_resume(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
   if (head.tag == 0) return "it asks for what is withheld without a stamp";
   WithheldQuestion question;
   question.stamp = head.tag;
@@ -217,11 +218,11 @@ const char* on_resume(Engine& engine, Peer& peer, const wire::Head& head, std::s
   if (question.stamp < std::max(list->stamp, asked != 0 ? list->questions[asked - 1].stamp : 0))
     return "it asks with an older stamp than before";
   list->questions[list->question_count++] = question;
-  advance(engine, peer);
+  advance(context, peer);
   return nullptr;
 }
 
-const char* on_answer(Engine& engine, Peer& peer, std::uint64_t mask, std::uint32_t batch) {
+const char* on_answer(Context& context, Peer& peer, std::uint64_t mask, std::uint32_t batch) {
   Withheld* const list = peer.withheld.get();
   if (list == nullptr || !list->batch_out || list->batch_number != batch) return "it answers what was not offered";
   if (list->batch_size < 64 && mask >> list->batch_size != 0) return "it takes more than was offered";
@@ -232,12 +233,12 @@ const char* on_answer(Engine& engine, Peer& peer, std::uint64_t mask, std::uint3
     if (request->offering) return "it answers what it has not got";
     if ((mask >> i & 1) == 0) continue;
     CANELE_MARK(offer_was_taken);
-    taken(engine, peer, *request);
+    taken(context, peer, *request);
   }
   list->batch_out = false;
   list->batch_size = 0;
   judge_questions(*list, mask);
-  advance(engine, peer);
+  advance(context, peer);
   return nullptr;
 }
 
@@ -252,27 +253,27 @@ wire::Offer describe(const Peer& peer, const Request& request) {
   return offer;
 }
 
-void taken(Engine& engine, Peer& peer, Request& request) {
+void taken(Context& context, Peer& peer, Request& request) {
   Withheld& list = *peer.withheld;
   if (const int place = list.place_in_batch(request); place < list.batch_size) list.batch[place].request = nullptr;
-  unlink(engine, list, request);
+  unlink(context, list, request);
   request.stage = Request::Stage::moving;
-  send_path::count_message(engine, peer, request);
-  if (list.first == nullptr) reopen(engine, peer);
+  send_path::count_message(context, peer, request);
+  if (list.first == nullptr) reopen(context, peer);
 }
 
-void drop(Engine& engine, Peer& peer) {
+void drop(Context& context, Peer& peer) {
   if (peer.withheld == nullptr) return;
   Withheld& list = *peer.withheld;
   list.batch_out = false;
   list.batch_size = list.question_count = 0;
   while (list.first != nullptr) {
     Request& request = *list.first;
-    unlink(engine, list, request);
+    unlink(context, list, request);
     if (request.offering) continue;  // the backlog, or its packet, ends it
-    if (request.handle != 0) engine.sends.remove(request.handle);
+    if (request.handle != 0) context.sends.remove(request.handle);
     CANELE_MARK(withheld_ended);
-    engine.finish(request, peer.error);
+    context.finish(request, peer.error);
   }
 }
 

@@ -17,30 +17,30 @@
 #include <cstdint>
 #include <span>
 
-#include "comm/engine/engine.hpp"
+#include "comm/state/context.hpp"
 #include "comm/wire/wire.hpp"
 
 namespace canele::comm::flow_out {
 
 /// Decides whether the envelope of this send may leave. True: it is paid for, with rendezvous set if only that could be
 /// paid. False: the send is withheld.
-bool admit(Engine& engine, Peer& peer, Request& request);
+bool admit(Context& context, Peer& peer, Request& request);
 
 /// Handles that the receiver has granted `total` since the connection. Returns nullptr, or what is wrong with that.
-const char* on_credit(Engine& engine, Peer& peer, std::uint64_t total);
+const char* on_credit(Context& context, Peer& peer, std::uint64_t total);
 /// Handles a question of a receiver that has posted a receive, or has probed. What fits is offered, the oldest first;
 /// or everything, if it asks so.
-const char* on_resume(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
-const char* on_answer(Engine& engine, Peer& peer, std::uint64_t mask, std::uint32_t batch);
+const char* on_resume(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
+const char* on_answer(Context& context, Peer& peer, std::uint64_t mask, std::uint32_t batch);
 
 /// Returns what the offer of this send says of itself.
 wire::Offer describe(const Peer& peer, const Request& request);
 
 /// Handles that the receiver has taken a withheld send. The receiver says so by a cts or a fin, before the answer.
-void taken(Engine& engine, Peer& peer, Request& request);
+void taken(Context& context, Peer& peer, Request& request);
 
 /// Ends withheld sends with the error of their peer, which is gone. Those whose offer is queued or in a packet end
 /// later.
-void drop(Engine& engine, Peer& peer);
+void drop(Context& context, Peer& peer);
 
 }  // namespace canele::comm::flow_out

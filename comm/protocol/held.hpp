@@ -12,15 +12,15 @@
 
 #include <utility>
 
-#include "comm/engine/engine.hpp"
+#include "comm/state/context.hpp"
 
 namespace canele::comm::held {
 
 /// Gives the message to the request, which has no buffer yet.
-inline void take(Engine& engine, Request& request, Message& message) {
+inline void take(Context& context, Request& request, Message& message) {
   request.receive.message = &message;
   request.stage = Request::Stage::held;
-  engine.held.append(message);
+  context.held.append(message);
   message.links.chain = &request.receive.node;
 }
 
@@ -28,9 +28,9 @@ inline void take(Engine& engine, Request& request, Message& message) {
 inline Request& holder_of(const Message& message) { return request_of(static_cast<PostedNode&>(*message.links.chain)); }
 
 /// Takes the message away from the request that holds it, and returns it.
-inline Message& release(Engine& engine, Request& request) {
+inline Message& release(Context& context, Request& request) {
   Message& message = *std::exchange(request.receive.message, nullptr);
-  engine.held.unlink(message);
+  context.held.unlink(message);
   return message;
 }
 

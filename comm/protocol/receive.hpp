@@ -10,41 +10,62 @@
 
 #include <span>
 
-#include "comm/engine/engine.hpp"
+#include "comm/state/context.hpp"
+#include "comm/wire/wire.hpp"
 
 namespace canele::comm::receive_path {
-
-/// An answer of chunks(), and of packet() in receive_eager.hpp: there is no memory for the next chunk now. Nothing is
-/// lost. The packet is to be presented again, and is then parsed from where it was left.
-extern const char try_later[];
 
 /// Does step 2 for the chunks of a packet, its number taken off. Returns nullptr, or what is wrong with the packet.
 /// *done is the number of its bytes that were parsed in an earlier call; the call resets it to 0, unless it returns
 /// try_later.
-const char* chunks(Engine& engine, Peer& peer, std::span<const std::byte> bytes, std::size_t* done);
+const char* chunks(Context& context, Peer& peer, std::span<const std::byte> bytes, std::size_t* done);
+
+/// Handle chunks. They return nullptr, or what is wrong with the chunk.
+/// A session chunk: the peer's index leads to our session of that label from then on.
+const char* on_session(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
+const char* on_eager(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
+const char* on_ack(Context& context, Peer& peer, const wire::Head& head);
+
+// ---- messages that have to be kept ----------------------------------------------------------------------------------
+
+/// Makes a message that holds what is known of it; `origin` is used if the traits ask for one. The message is in no
+/// table yet.
+Message* make_message(Context& context, const Peer& peer, const wire::Head& head, std::uint8_t traits,
+                      const Message::Origin& origin, std::span<const std::byte> stored,
+                      std::span<const std::byte> exposure);
+/// Keeps a message. The unbound receive that it has matched holds it, or it is filed if `node` is nullptr. Returns
+/// false if there was no memory to file it; the message is gone then.
+bool keep(Context& context, Session& session, PostedNode* node, Message& message);
+/// Answers for a message that has to be kept, but for which there is no memory. A message that no receive waits for
+/// comes again. `charged` is what it cost; 0 means that it is a mere offer. An unbound receive is already out of the
+/// tables, so it ends, and the message is lost with it.
+[[gnu::cold]] const char* no_room(Context& context, Peer& peer, const wire::Head& head, std::uint64_t length,
+                                  std::uint64_t charged, PostedNode* node);
+
+// ---- receives -------------------------------------------------------------------------------------------------------
 
 /// Takes a posted receive: it gets an unexpected message, or waits.
-void accept(Engine& engine, Request& request);
+void accept(Context& context, Request& request);
 /// Continues an unbound receive (canele_irecv_late) that has got its buffer.
-void bind(Engine& engine, Request& request);
-void cancel(Engine& engine, Request& request);
+void bind(Context& context, Request& request);
+void cancel(Context& context, Request& request);
 /// Takes a posted receive without a message out of the tables. An offer of it to its sender is void from then on.
-void take_out(Engine& engine, Request& request);
+void take_out(Context& context, Request& request);
 /// Ends the posted receives that only `source` can serve. rank_any: ends all that are posted.
-void end_posted(Engine& engine, int source, int error);
-void probe(Engine& engine, ProbeOp& op);
+void end_posted(Context& context, int source, int error);
+void probe(Context& context, ProbeOp& op);
 
 /// Releases the memory of a message that is needed no longer. Its sender may send as much again.
-void discard(Engine& engine, Message& message);
+void discard(Context& context, Message& message);
 
 /// Gives `request` the message that it has matched: copies it, or starts the rendezvous, or holds it for a late
 /// receive.
-void give(Engine& engine, Request& request, Message& message);
+void give(Context& context, Request& request, Message& message);
 
 /// Ends a receive that has met its message, but did not get all of it.
-void failed(Engine& engine, Request& request, int error);
+void failed(Context& context, Request& request, int error);
 
 /// Ends a receive that has its data: counts, fault switch, status.
-void delivered(Engine& engine, Request& request, Peer& peer, std::uint64_t delivered_bytes);
+void delivered(Context& context, Request& request, Peer& peer, std::uint64_t delivered_bytes);
 
 }  // namespace canele::comm::receive_path

@@ -16,7 +16,7 @@ namespace canele::comm::receive_path {
 class ShortRun {
  public:
   /// Takes packets that are all `length` bytes long.
-  ShortRun(Engine& engine, Peer& peer, std::size_t length) : engine_(engine), peer_(peer), length_(length) {}
+  ShortRun(Context& context, Peer& peer, std::size_t length) : context_(context), peer_(peer), length_(length) {}
   ShortRun(const ShortRun&) = delete;
   ShortRun& operator=(const ShortRun&) = delete;
 
@@ -30,7 +30,7 @@ class ShortRun {
     if (!wire::is_one_eager(head, length_)) [[unlikely]] {
       number_ = no_session;
       counts_.kept();
-      return other_packet(engine_, peer_, head, bytes);
+      return other_packet(context_, peer_, head, bytes);
     }
     if (head.session != number_) [[unlikely]] {
       if (const char* wrong = find_session(peer_, head, session_); wrong != nullptr) {
@@ -40,12 +40,12 @@ class ShortRun {
       number_ = head.session;
     }
     const Payload payload = bytes.subspan(sizeof head);
-    if (const char* wrong = check_number(engine_, peer_, head, wire::charge_of_eager(payload.size())); wrong != nullptr)
-        [[unlikely]] {
+    if (const char* wrong = check_number(context_, peer_, head, wire::charge_of_eager(payload.size()));
+        wrong != nullptr) [[unlikely]] {
       counts_.kept();
       return wrong;
     }
-    return match_eager(engine_, peer_, *session_, head, payload, 0, counts_);
+    return match_eager(context_, peer_, *session_, head, payload, 0, counts_);
   }
 
   /// Counts the packets. Called once, after the last of them.
@@ -54,7 +54,7 @@ class ShortRun {
     peer_.counters.add(Counter::packets_received, packets);
     peer_.counters.add(Counter::messages_received, delivered);
     peer_.counters.add(Counter::bytes_received, delivered * (length_ - sizeof(wire::Head)) - counts_.missing);
-    engine_.counters.add(Counter::posted_matches, delivered);
+    context_.counters.add(Counter::posted_matches, delivered);
   }
 
  private:
@@ -70,7 +70,7 @@ class ShortRun {
   };
   static constexpr std::uint32_t no_session = ~std::uint32_t{0};
 
-  Engine& engine_;
+  Context& context_;
   Peer& peer_;
   const std::size_t length_;
   Session* session_ = nullptr;

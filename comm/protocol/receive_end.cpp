@@ -11,64 +11,63 @@
 #include "comm/protocol/held.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/receive_eager.hpp"
-#include "comm/rendezvous/receiver_initiated.hpp"
 #include "ltask/mark.hpp"
 
 namespace canele::comm::receive_path {
 
-void take_out(Engine& engine, Request& request) {
+void take_out(Context& context, Request& request) {
   const PostedNode& node = request.receive.node;
-  engine.matcher.cancel(request.session->match, request.receive.node);
-  if (request.handle != 0) advert::forget(engine, request);
+  context.matcher.cancel(request.session->match, request.receive.node);
+  if (request.handle != 0) context.forget_rtr(request);
   set_envelope(request, node.tag, node.source, 0);
 }
 
-void end_posted(Engine& engine, int source, int error) {
+void end_posted(Context& context, int source, int error) {
   std::vector<Request*> doomed;
   const auto consider = [&](PostedNode& node) {
     if (source == rank_any || node.source == source) doomed.push_back(&request_of(node));
   };
-  engine.matcher.each_in_tables(consider);
-  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
-    Matcher::each_in_session(engine.sessions.at(i).match, consider);
+  context.matcher.each_in_tables(consider);
+  for (std::uint32_t i = 0; i < context.sessions.size(); ++i) {
+    Matcher::each_in_session(context.sessions.at(i).match, consider);
   }
   for (Request* request : doomed) {
     CANELE_MARK(posted_receive_ended);
-    take_out(engine, *request);
+    take_out(context, *request);
     request->cancelled = error == CANELE_ECANCELED;
-    engine.trace(request->cancelled ? Event::receive_cancelled : Event::receive_failed, request->receive.node.source,
-                 request->session, request->receive.node.tag);
-    engine.finish(*request, error);
+    context.trace(request->cancelled ? Event::receive_cancelled : Event::receive_failed, request->receive.node.source,
+                  request->session, request->receive.node.tag);
+    context.finish(*request, error);
   }
 }
 
-void cancel(Engine& engine, Request& request) {
+void cancel(Context& context, Request& request) {
   const bool posted =
       request.kind == Request::Kind::receive && request.stage == Request::Stage::posted && request.receive.node.queued;
-  const bool waits = posted && (request.handle == 0 || advert::withdraw(engine, request));
+  const bool waits = posted && (request.handle == 0 || context.withdraw_rtr(request));
   if (waits) {
     CANELE_MARK(cancel_took_out);
-    take_out(engine, request);
+    take_out(context, request);
     request.cancelled = true;
   }
   // A request that ended while this cancel was linked has not published its end: it waits for the cancel.
   const bool ended = request.stage == Request::Stage::idle;
   request.word.fetch_and(~RequestWord::cancel_bit, std::memory_order_acq_rel);
   if (waits) {
-    engine.trace(Event::receive_cancelled, request.receive.node.source, request.session, request.receive.node.tag);
-    engine.finish(request, CANELE_ECANCELED);
+    context.trace(Event::receive_cancelled, request.receive.node.source, request.session, request.receive.node.tag);
+    context.finish(request, CANELE_ECANCELED);
   } else if (ended) {
     CANELE_MARK(cancel_came_after_the_end);
     const bool receive = request.kind == Request::Kind::receive;
-    engine.publish(request, receive ? event::received | event::finalized : event::finalized);
+    context.publish(request, receive ? event::received | event::finalized : event::finalized);
   }
 }
 
-void probe(Engine& engine, ProbeOp& op) {
+void probe(Context& context, ProbeOp& op) {
   Session& session = *op.session;
   UnexpectedNode* node = nullptr;
   try {
-    node = engine.matcher.find(session.match, op.source, op.tag, op.mask);
+    node = context.matcher.find(session.match, op.source, op.tag, op.mask);
   } catch (const std::bad_alloc&) {
     op.status.error = CANELE_ENOMEM;
     op.answered.store(true, std::memory_order_release);
@@ -76,18 +75,18 @@ void probe(Engine& engine, ProbeOp& op) {
   }
   op.found = node != nullptr;
   if (node == nullptr) {
-    flow_in::missed(engine, session, op.source, op.tag, op.mask);
+    flow_in::missed(context, session, op.source, op.tag, op.mask);
   } else {
     auto& message = static_cast<Message&>(*node);
     op.status = {CANELE_OK, message.source, message.tag, message.length(), 0};
     if (op.into != nullptr) {
       CANELE_MARK(probe_took);
-      engine.matcher.take(session.match, message);
-      no_longer_unexpected(engine, message);
+      context.matcher.take(session.match, message);
+      no_longer_unexpected(context, message);
       ++session.pending;
       Request& request = *op.into;
       set_envelope(request, message.tag, message.source, message.length());
-      held::take(engine, request, message);
+      held::take(context, request, message);
       request.word.fetch_or(event::header, std::memory_order_acq_rel);  // the return of the call tells the program
     }
   }

@@ -3,18 +3,16 @@
 // The pipeline of posted receives.
 #include "comm/protocol/receive_prefetch.hpp"
 
-#include "comm/engine/engine.hpp"
 #include "comm/matching/prefetch.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/receive_eager.hpp"
-#include "comm/rendezvous/receiver_initiated.hpp"
+#include "comm/state/context.hpp"
 #include "ltask/mark.hpp"
 
 namespace canele::comm {
 
-bool PostPipeline::takes(const Engine& engine, const Request& request, std::size_t length) noexcept {
-  const bool looked_after = !engine.drivers_armed && !engine.worker.active();
-  return looked_after && request.word.load(std::memory_order_relaxed) == 0 && !request.late && length < advert::least;
+bool PostPipeline::takes(const Request& request, std::size_t length) noexcept {
+  return request.word.load(std::memory_order_relaxed) == 0 && !request.late && length < Adverts::shortest;
 }
 
 [[gnu::always_inline]] inline void PostPipeline::foresee(const Matcher& matcher) {
@@ -41,18 +39,18 @@ bool PostPipeline::takes(const Engine& engine, const Request& request, std::size
   }
 }
 
-inline void PostPipeline::look_up_oldest(Engine& engine) {
-  receive_path::accept_in_line(engine, at(--count_));  // no copy, which would read the fields before they are written
+inline void PostPipeline::look_up_oldest(Context& context) {
+  receive_path::accept_in_line(context, at(--count_));  // no copy, which would read the fields before they are written
 }
 
-void PostPipeline::advance(Engine& engine) {
+void PostPipeline::advance(Context& context) {
   CANELE_MARK(post_waits_in_pipeline);
-  foresee(engine.matcher);
-  if (count_ > depth) look_up_oldest(engine);
+  foresee(context.matcher);
+  if (count_ > depth) look_up_oldest(context);
 }
 
-void PostPipeline::settle(Engine& engine) {
-  while (count_ != 0) look_up_oldest(engine);
+void PostPipeline::settle(Context& context) {
+  while (count_ != 0) look_up_oldest(context);
 }
 
 }  // namespace canele::comm

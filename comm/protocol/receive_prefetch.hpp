@@ -30,22 +30,20 @@
 #include <cstddef>
 
 #include "comm/matching/matcher.hpp"
-#include "comm/state/request.hpp"
+#include "comm/state/context.hpp"
 
 namespace canele::comm {
-
-class Engine;
 
 class PostPipeline {
  public:
   bool empty() const noexcept { return count_ == 0; }
   /// Returns whether a receive may wait in the pipeline. Another thread or call must take the lock before any thread
   /// sleeps for the receive. No listener may need to be told about the receive meanwhile.
-  static bool takes(const Engine& engine, const Request& request, std::size_t length) noexcept;
+  static bool takes(const Request& request, std::size_t length) noexcept;
   /// Adds a receive for which takes() returned true. Looks up the oldest one if the pipeline is full. The copy is
   /// inlined and goes word by word. A wider load of words that were just stored would wait until these have left the
   /// store buffer. Before them in the buffer are the stores to the request, which miss the cache.
-  [[gnu::always_inline]] void add(Engine& engine, const Posting& posting) {
+  [[gnu::always_inline]] void add(Context& context, const Posting& posting) {
     Posting& slot = ring_[next_++ % ring_.size()];
     slot.request = posting.request;
     slot.session = posting.session;
@@ -57,10 +55,10 @@ class PostPipeline {
     slot.data.segments = posting.data.segments;
     slot.data.context = posting.data.context;
     ++count_;
-    advance(engine);
+    advance(context);
   }
   /// Looks up all of them, in the order in which they were posted.
-  void settle(Engine& engine);
+  void settle(Context& context);
 
  private:
   static constexpr unsigned depth = 15;
@@ -68,8 +66,8 @@ class PostPipeline {
   const Posting& at(std::size_t age) const noexcept { return ring_[(next_ - 1 - age) % ring_.size()]; }
   std::uint64_t where(std::size_t age) const noexcept { return where_[(next_ - 1 - age) % where_.size()]; }
   void foresee(const Matcher& matcher);
-  void advance(Engine& engine);
-  void look_up_oldest(Engine& engine);
+  void advance(Context& context);
+  void look_up_oldest(Context& context);
 
   std::array<Posting, 32> ring_{};         ///< a power of two, and more than `depth`
   std::array<std::uint64_t, 32> where_{};  ///< the matcher's answer for each post, including those already looked up

@@ -8,8 +8,8 @@
 // It is a header because half of what it did as a function was to save and restore its caller's registers.
 #pragma once
 
-#include "comm/engine/engine.hpp"
 #include "comm/protocol/send.hpp"
+#include "comm/state/context.hpp"
 #include "comm/wire/wire.hpp"
 #include "ltask/mark.hpp"
 
@@ -28,32 +28,32 @@ inline bool way_is_clear(const Peer* peer, const Session& session, std::size_t l
 
 /// Accounts for a message that has left by the peer's preferred rail, whose driver is `driver`. Pays its credit, takes
 /// its envelope number, counts it, and notes the doorbell if that has to be rung.
-[[gnu::always_inline]] static inline void note_departure(Engine& engine, Peer& peer, drivers::Driver& driver,
+[[gnu::always_inline]] static inline void note_departure(Context& context, Peer& peer, drivers::Driver& driver,
                                                          const Session& session, std::uint64_t tag,
                                                          std::size_t length) {
   peer.credit -= wire::charge_of_eager(length);
   peer.recent.note(peer.next_out++, session.wire, tag);
-  count(engine, peer, length, Counter::eager_sent);
+  count(context, peer, length, Counter::eager_sent);
   peer.counters.add(Counter::packets_sent);
   if (driver.wants_wake(peer.rank)) [[unlikely]]
-    ring(engine, *peer.rail);
+    link::ring(context, *peer.rail);
 }
 
 /// Sends a message that is too long for an inline send: writes it into the driver's buffer, as a packet of its own.
 /// Returns what leave_at_once() returns. Out of line, because its copy costs more than a call.
-[[gnu::noinline]] bool leave_in_packet(Engine& engine, Peer& peer, const Session& session, std::uint64_t tag,
+[[gnu::noinline]] bool leave_in_packet(Context& context, Peer& peer, const Session& session, std::uint64_t tag,
                                        const void* buffer, std::size_t length);
 
 /// Sends a message to a peer of an idle memory driver, with nothing queued before it. The packet that any strategy
 /// would plan now holds this message only. So the message is written straight into the driver's line. Returns false if
 /// the message has to take the normal path.
-[[gnu::always_inline]] static inline bool leave_at_once(Engine& engine, const Session& session, int destination,
+[[gnu::always_inline]] static inline bool leave_at_once(Context& context, const Session& session, int destination,
                                                         std::uint64_t tag, const void* buffer, std::size_t length) {
-  Peer* peer = engine.peers[destination];
+  Peer* peer = context.peers[destination];
   if (!way_is_clear(peer, session, length) || CANELE_BUGGIFY(long_way)) [[unlikely]]
     return false;
   if (length >= peer->rail->inline_below) [[unlikely]]
-    return leave_in_packet(engine, *peer, session, tag, buffer, length);
+    return leave_in_packet(context, *peer, session, tag, buffer, length);
   const auto head = wire::words_of({tag, peer->next_out, static_cast<std::uint16_t>(session.wire), wire::Type::eager,
                                     static_cast<std::uint8_t>(length)});
   Rail& rail = *peer->rail;
@@ -64,7 +64,7 @@ inline bool way_is_clear(const Peer* peer, const Session& session, std::size_t l
     return false;
   }
   CANELE_MARK(left_at_once);
-  note_departure(engine, *peer, driver, session, tag, length);
+  note_departure(context, *peer, driver, session, tag, length);
   return true;
 }
 

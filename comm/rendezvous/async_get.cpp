@@ -127,7 +127,7 @@ int serve(DriverSlot& slot) {
       pull->next_free = full;
       full = pull;
     } else if (pull->outstanding == 0) {
-      slot.engine.submit(static_cast<rendezvous::PulledOp&>(*pull));  // the pull may be gone now
+      slot.context.submit(static_cast<rendezvous::PulledOp&>(*pull));  // the pull may be gone now
     }
     pull = next;
   }
@@ -142,13 +142,13 @@ int serve(DriverSlot& slot) {
 void piece_done(DriverSlot& slot, Pull& pull, Status status) {
   assert(pull.outstanding > 0);
   --pull.outstanding;
-  slot.engine.watch.moved();
+  slot.context.watch.moved();
   if (status != Status::ok) pull.status = Status::failed;
   if (wants_more(pull) || pull.outstanding == 0) push(slot, pull);
 }
 
-void drop(Engine& engine, const Peer& peer, DriverSlot& slot) {
-  for (const auto& pull : engine.all_pulls) {
+void drop(Context& context, const Peer& peer, DriverSlot& slot) {
+  for (const auto& pull : context.large.all_pulls) {
     if (pull->peer != &peer || !pull->pull || pull->request == nullptr || pull->driver != slot.driver.get()) continue;
     CANELE_RARE_MARK(fetch_dropped);
     pull->status = Status::failed;

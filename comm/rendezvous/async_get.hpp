@@ -14,8 +14,8 @@
 //   start ─▶ slot.pulls ─▶ (serve) remote_copy × outstanding ─▶ piece_done ─▶ … ─▶ pulled
 #pragma once
 
-#include "comm/engine/engine.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
+#include "comm/state/context.hpp"
 
 namespace canele::comm::fetch {
 
@@ -35,6 +35,6 @@ int serve(DriverSlot& slot);
 /// Handles that the driver has fetched a piece.
 void piece_done(DriverSlot& slot, rendezvous::Pull& pull, drivers::Status status);
 /// Drops the pieces that this driver was fetching from a peer that is gone.
-void drop(Engine& engine, const Peer& peer, DriverSlot& slot);
+void drop(Context& context, const Peer& peer, DriverSlot& slot);
 
 }  // namespace canele::comm::fetch

@@ -7,7 +7,7 @@
 //                      └─ the sending thread, until its next step
 //
 // Any thread may call put() and release(). All other functions are called under the engine's lock. The callers are
-// collectives/blocking_executor.cpp, collectives/async_executor.cpp, and Engine::finish().
+// collectives/blocking_executor.cpp, collectives/async_executor.cpp, and Context::finish().
 //
 // On the wire a deposit is a large message like any other (rts, a pull, fin). But no thread waits for its end, and it
 // does not count as a request of its session. So a group may be destroyed while a rank has yet to fetch what it was
@@ -20,7 +20,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "comm/engine/engine.hpp"
+#include "comm/rendezvous/state.hpp"
 #include "ltask/mark.hpp"
 
 namespace canele::comm::deposit {
@@ -40,22 +40,19 @@ struct Deposit : Request {
 
 /// Returns whether a message of this length should be a deposit. A deposit is of no use where each rank has a unit of
 /// its own. There both ends of a message copy at the same time, through the driver's buffers.
-[[maybe_unused]] static inline bool pays(const Engine& engine, std::uint64_t length, std::uint64_t longest) {
+[[maybe_unused]] static inline bool pays(const Context& context, std::uint64_t length, std::uint64_t longest) {
   if (CANELE_BUGGIFY(deposit)) return length != 0;
-  return engine.crowded && length > Rail::longest_at_once && length <= longest;
+  return context.crowded && length > Rail::longest_at_once && length <= longest;
 }
-/// Copies the data to the shelf that the peer reads; takes as long as a copy. Returns nullptr if the peer reads none,
-/// or there is no room.
-Copy* put(Engine& engine, int peer, const void* data, std::uint64_t length);
 /// Ends the use of the copy by the caller.
 void release(Copy& copy);
 
-/// Sends the copy to the peer. Returns false, with nothing sent, if the peer cannot be reached in this way.
-bool send(Engine& engine, Session& session, int peer, std::uint64_t tag, std::int32_t priority, Copy& copy);
+/// Lists a deposit that is about to be sent.
+void enlist(Context& context, Deposit& one);
 /// Handles the end of a deposit, successful or not.
-void over(Engine& engine, Request& request);
+void over(Context& context, Request& request);
 /// Drops the deposits that have not ended when the engine ends.
-void forget_all(Engine& engine);
+void forget_all(Context& context);
 
 inline const Copy& copy_of(const Request& request) { return *static_cast<const Deposit&>(request).copy; }
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "comm/engine/connect.hpp"
+#include "comm/link/queue.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/rendezvous/shared_copy.hpp"
 #include "comm/state/payload.hpp"
@@ -34,8 +34,8 @@ bool expose(Peer& peer, const Request& request, drivers::Exposure& exposure) {
 }
 
 /// Returns whether either end can copy the data of a receive from this peer.
-bool shares(const Engine& engine, const Peer& peer) {
-  if (!engine.pushes || peer.state != Peer::State::up || peer.bundle != nullptr || peer.rail->lines.count == 0) {
+bool shares(const Context& context, const Peer& peer) {
+  if (!context.pushes || peer.state != Peer::State::up || peer.bundle != nullptr || peer.rail->lines.count == 0) {
     return false;
   }
   const drivers::Capabilities& can = peer.rail->slot->driver->capabilities();
@@ -45,15 +45,9 @@ bool shares(const Engine& engine, const Peer& peer) {
 /// Returns whether this end alone copies. It does so if all threads of the program want cores, and the copy takes less
 /// than a scheduler's turn. The other end would wake up for it. A thread that copies for longer loses its turn
 /// meanwhile, and so does a thread that waits for that copy.
-bool copies_alone(const Engine& engine, std::uint64_t length) {
+bool copies_alone(const Context& context, std::uint64_t length) {
   constexpr std::uint64_t long_copy = 1 << 20;
-  return engine.shares_core() && length < long_copy;
-}
-
-std::vector<Adverts::Theirs>::iterator find_offer(std::vector<Adverts::Theirs>& theirs, std::uint32_t session,
-                                                  std::uint64_t tag) {
-  return std::find_if(theirs.begin(), theirs.end(),
-                      [&](const Adverts::Theirs& one) { return one.tag == tag && one.session == session; });
+  return context.shares_core() && length < long_copy;
 }
 
 int line_of(const Adverts& adverts, const Request* request) {
@@ -78,8 +72,9 @@ int moving(const Peer& peer) {
 }
 
 /// Returns the send with this handle, if it is for that session and tag, and waits for an answer to its announcement.
-Request* unanswered(Engine& engine, const Peer& peer, std::uint64_t handle, std::uint32_t session, std::uint64_t tag) {
-  Request* const request = handle != 0 ? engine.sends.find(handle) : nullptr;
+Request* unanswered(Context& context, const Peer& peer, std::uint64_t handle, std::uint32_t session,
+                    std::uint64_t tag) {
+  Request* const request = handle != 0 ? context.sends.find(handle) : nullptr;
   const bool is_it = request != nullptr && request->rank == peer.rank && request->session->number == session &&
                      request->status_tag == tag && request->part == Request::Part::none &&
                      request->stage == Request::Stage::moving && request->expected == 0 && !request->copying &&
@@ -95,7 +90,7 @@ struct Opened {
 
 /// Gives a receive a line, and a place among the transfers. Returns false if none is free, or its memory cannot be
 /// exposed.
-bool open(Engine& engine, Request& request, Peer& peer, Opened& opened) {
+bool open(Context& context, Request& request, Peer& peer, Opened& opened) {
   const int line = free_line(peer);
   if (line < 0 || !expose(peer, request, opened.exposure)) return false;
   Adverts::Mine& mine = adverts_of(peer).mine[line];
@@ -103,7 +98,7 @@ bool open(Engine& engine, Request& request, Peer& peer, Opened& opened) {
   Claims(peer.rail->lines.ours[line], ++mine.generation).open();
   request.receive.peer = &peer;
   request.moved = request.expected = 0;  // from now on the peer may name the request
-  request.handle = engine.transfers.add(request);
+  request.handle = context.transfers.add(request);
   opened.rtr = {};
   opened.rtr.key = request.handle;
   opened.rtr.length = request.data.length;
@@ -113,37 +108,38 @@ bool open(Engine& engine, Request& request, Peer& peer, Opened& opened) {
   return true;
 }
 
-void tell(Engine& engine, Peer& peer, wire::Type type, std::uint64_t tag, std::uint16_t session, const Opened& opened) {
+void tell(Context& context, Peer& peer, wire::Type type, std::uint64_t tag, std::uint16_t session,
+          const Opened& opened) {
   std::byte payload[sizeof opened.rtr + Adverts::exposure_room];
   std::memcpy(payload, &opened.rtr, sizeof opened.rtr);
   std::memcpy(payload + sizeof opened.rtr, opened.exposure.bytes, opened.exposure.size);
-  send_path::control(engine, peer, type, tag, 0, session, payload, sizeof opened.rtr + opened.exposure.size);
+  link::control(context, peer, type, tag, 0, session, payload, sizeof opened.rtr + opened.exposure.size);
 }
 
 /// Shares a receive that has met its message. Returns true if both ends copy from now on.
-bool share_now(Engine& engine, Request& request, Peer& peer, std::uint64_t handle,
+bool share_now(Context& context, Request& request, Peer& peer, std::uint64_t handle,
                std::span<const std::byte> exposure) {
   Opened opened;
-  if (!open(engine, request, peer, opened)) return false;
+  if (!open(context, request, peer, opened)) return false;
   CANELE_MARK(announced_message_shared);
   Claims claims = claims_of(peer, request);
   claims.take();  // in the name of the sender, which may come too late to copy any chunk
   request.bulk_key = handle;
-  tell(engine, peer, wire::Type::share, handle, 0, opened);
-  shared_copy::receive(engine, request, peer, claims, exposure);
+  tell(context, peer, wire::Type::share, handle, 0, opened);
+  shared_copy::receive(context, request, peer, claims, exposure);
   return true;
 }
 
 /// Lets the receives that wait for a line go on, in their order, when one is free, or when none will ever be. Those of
 /// a peer that is gone end like any pull.
-void go_on(Engine& engine, Peer& peer) {
+void go_on(Context& context, Peer& peer) {
   Adverts& adverts = *peer.adverts;
-  while (adverts.first_waiting != nullptr && (free_line(peer) >= 0 || !shares(engine, peer))) {
+  while (adverts.first_waiting != nullptr && (free_line(peer) >= 0 || !shares(context, peer))) {
     rendezvous::Pull& pull = *adverts.first_waiting;
     adverts.first_waiting = pull.next_free;
-    const bool shared = shares(engine, peer) &&
-                        share_now(engine, *pull.request, peer, pull.handle, {pull.exposure.bytes, pull.exposure.size});
-    shared ? rendezvous::free_pull(engine, pull) : rendezvous::pull_alone(pull);
+    const bool shared = shares(context, peer) &&
+                        share_now(context, *pull.request, peer, pull.handle, {pull.exposure.bytes, pull.exposure.size});
+    shared ? rendezvous::free_pull(context, pull) : rendezvous::pull_alone(pull);
   }
 }
 
@@ -162,54 +158,54 @@ Adverts::Theirs theirs_of(const wire::Rtr& rtr, std::uint64_t tag, std::uint32_t
 
 /// Starts the shared copy of an offered receive that is in no table of the matcher any more, when its message is
 /// announced.
-void bind(Engine& engine, Request& request, Peer& peer, std::uint64_t tag, const wire::Rts& rts,
+void bind(Context& context, Request& request, Peer& peer, std::uint64_t tag, const wire::Rts& rts,
           std::span<const std::byte> exposure) {
-  engine.counters.add(Counter::posted_matches);
+  context.counters.add(Counter::posted_matches);
   request.status_tag = tag;
   request.rank = peer.rank;
   request.status_length = rts.length;
   request.stage = Request::Stage::moving;
   request.bulk_key = rts.handle;
   request.expected = 0;
-  shared_copy::receive(engine, request, peer, claims_of(peer, request), exposure);
+  shared_copy::receive(context, request, peer, claims_of(peer, request), exposure);
 }
 
 /// Takes an offer that crossed a message which is for it and no other. This end then copies, too. If the offer was
 /// taken back, the receiver has the announcement already.
-void take_late(Engine& engine, Peer& peer, Request& request, const Adverts::Theirs& offered) {
+void take_late(Context& context, Peer& peer, Request& request, const Adverts::Theirs& offered) {
   Claims claims(peer.rail->lines.theirs[offered.line], offered.generation);
   if (!claims.take()) return;
   CANELE_RARE_MARK(offer_taken_by_message_under_way);
-  shared_copy::send(engine, request, peer, claims, offered);
+  shared_copy::send(context, request, peer, claims, offered);
 }
 
 }  // namespace
 
-bool pays(const Engine& engine, const Peer& peer, const Request& request) {
-  return request.data.length >= least && rendezvous::kernel_copies(engine, peer, request);
+bool pays(const Context& context, const Peer& peer, const Request& request) {
+  return request.data.length >= Adverts::shortest && rendezvous::kernel_copies(context, peer, request);
 }
 
-void offer(Engine& engine, Request& request, Peer& peer) {
-  if (!shares(engine, peer) || !pays(engine, peer, request) || copies_alone(engine, request.data.length)) return;
-  if (!engine.matcher.is_next(request.session->match, request.receive.node)) return;
+void offer(Context& context, Request& request, Peer& peer) {
+  if (!shares(context, peer) || !pays(context, peer, request) || copies_alone(context, request.data.length)) return;
+  if (!context.matcher.is_next(request.session->match, request.receive.node)) return;
   Opened opened;
-  if (!open(engine, request, peer, opened)) return;
+  if (!open(context, request, peer, opened)) return;
   CANELE_MARK(receive_offered);
   opened.rtr.seen = peer.next_in;
-  send_path::announce(engine, peer, *request.session);
-  tell(engine, peer, wire::Type::rtr, request.receive.node.tag, static_cast<std::uint16_t>(request.session->wire),
+  send_path::announce(context, peer, *request.session);
+  tell(context, peer, wire::Type::rtr, request.receive.node.tag, static_cast<std::uint16_t>(request.session->wire),
        opened);
 }
 
-bool share(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure) {
+bool share(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure) {
   const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
-  if (want <= shared_copy::least_chunk || !shares(engine, peer) || copies_alone(engine, want)) return false;
-  if (free_line(peer) >= 0) return share_now(engine, request, peer, handle, exposure);
+  if (want <= shared_copy::least_chunk || !shares(context, peer) || copies_alone(context, want)) return false;
+  if (free_line(peer) >= 0) return share_now(context, request, peer, handle, exposure);
   if (moving(peer) < peer.rail->lines.count / 2) return false;  // offers have the lines, perhaps for long
   drivers::Exposure ours;
   if (!expose(peer, request, ours)) return false;  // the receive would wait in vain
   CANELE_RARE_MARK(share_waits_for_a_line);
-  rendezvous::Pull& pull = rendezvous::new_pull(engine, request, peer, exposure);
+  rendezvous::Pull& pull = rendezvous::new_pull(context, request, peer, exposure);
   pull.handle = handle;
   pull.want = want;
   pull.next_free = nullptr;
@@ -225,45 +221,45 @@ Claims claims_of(const Peer& peer, const Request& request) {
   return {peer.rail->lines.ours[line], peer.adverts->mine[line].generation};
 }
 
-bool withdraw(Engine& engine, Request& request) {
+bool withdraw(Context& context, Request& request) {
   if (!claims_of(*request.receive.peer, request).close()) {
     CANELE_RARE_MARK(offer_taken_before_withdrawn);
     return false;
   }
   CANELE_MARK(offer_withdrawn);
-  forget(engine, request);
+  forget(context, request);
   return true;
 }
 
-void forget(Engine& engine, Request& request) {
+void forget(Context& context, Request& request) {
   claims_of(*request.receive.peer, request).revoke();  // a sender that was refused may live and go on
   Adverts& adverts = *request.receive.peer->adverts;
   adverts.mine[line_of(adverts, &request)].request = nullptr;
-  engine.transfers.remove(request.handle);
+  context.transfers.remove(request.handle);
   request.handle = 0;
-  if (adverts.first_waiting != nullptr) go_on(engine, *request.receive.peer);
+  if (adverts.first_waiting != nullptr) go_on(context, *request.receive.peer);
 }
 
-void forget_session(Engine& engine, const Session& session) {
-  for (const auto& peer : engine.active_peers) {
+void forget_session(Context& context, const Session& session) {
+  for (const auto& peer : context.active_peers) {
     if (peer->adverts == nullptr || peer->adverts->theirs.empty()) continue;
     const auto of_it = [&](const Adverts::Theirs& one) { return one.session == session.number; };
-    if (std::erase_if(peer->adverts->theirs, of_it) != 0) peers::set_inline_limit(engine, *peer->rail);
+    if (std::erase_if(peer->adverts->theirs, of_it) != 0) send_path::set_inline_limit(context, *peer->rail);
   }
 }
 
-const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
+const char* on_rtr(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
   wire::Rtr rtr;
   if (!take_rtr(payload, rtr)) return "a ready to receive has wrong lengths";
   const Session* const named = peer.names.look_up(head.session);
   if (named == nullptr) return "a ready to receive names a session that was not announced";
   // The peer may share and we may not. And nothing is sent in a closed session.
-  if (!shares(engine, peer) || !named->open) return nullptr;
+  if (!shares(context, peer) || !named->open) return nullptr;
   if (rtr.line >= peer.rail->lines.count) return "a ready to receive names a line that is not there";
   const std::uint32_t session = named->number;
   std::vector<Adverts::Theirs>& theirs = adverts_of(peer).theirs;
   // Only the receive that is next is offered, so an older offer has been withdrawn.
-  if (const auto older = find_offer(theirs, session, head.tag); older != theirs.end()) {
+  if (const auto older = adverts_of(peer).find(session, head.tag); older != theirs.end()) {
     CANELE_MARK(older_offer_replaced);
     theirs.erase(older);
   }
@@ -277,24 +273,24 @@ const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span
       break;
     case RecentEnvelopes::Answer::one:
       CANELE_MARK(offer_crossed_its_message);
-      if (Request* const sent = unanswered(engine, peer, handle, session, head.tag); sent != nullptr)
-        take_late(engine, peer, *sent, offered);
+      if (Request* const sent = unanswered(context, peer, handle, session, head.tag); sent != nullptr)
+        take_late(context, peer, *sent, offered);
       break;
     case RecentEnvelopes::Answer::unknown:
       break;
   }
-  peers::set_inline_limit(engine, *peer.rail);
+  send_path::set_inline_limit(context, *peer.rail);
   return nullptr;
 }
 
-const char* on_share(Engine& engine, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
+const char* on_share(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
   wire::Rtr rtr;
   if (!take_rtr(payload, rtr)) return "a share has wrong lengths";
-  Request* const sent = engine.sends.find(handle);
+  Request* const sent = context.sends.find(handle);
   if (sent == nullptr || sent->rank != peer.rank || !sent->rendezvous || !sent->announced() || sent->expected != 0) {
     return "a share names no send that waits for an answer";
   }
-  if (!shares(engine, peer)) return nullptr;  // then the receiver copies all
+  if (!shares(context, peer)) return nullptr;  // then the receiver copies all
   if (rtr.line >= peer.rail->lines.count) return "a share names a line that is not there";
   const Claims claims(peer.rail->lines.theirs[rtr.line], rtr.generation);
   if (sent->copying || sent->withheld || sent->part != Request::Part::none || !claims.taken()) {
@@ -302,40 +298,29 @@ const char* on_share(Engine& engine, Peer& peer, std::uint64_t handle, std::span
     return nullptr;
   }
   CANELE_MARK(share_joined);
-  shared_copy::send(engine, *sent, peer, claims, theirs_of(rtr, 0, 0, payload));
+  shared_copy::send(context, *sent, peer, claims, theirs_of(rtr, 0, 0, payload));
   return nullptr;
 }
 
-bool consume(Engine& engine, Peer& peer, const Session& session, std::uint64_t tag, Adverts::Theirs* offered) {
-  if (peer.adverts == nullptr) return false;
-  std::vector<Adverts::Theirs>& theirs = peer.adverts->theirs;
-  const auto found = find_offer(theirs, session.number, tag);
-  if (found == theirs.end()) return false;
-  *offered = *found;
-  theirs.erase(found);
-  peers::set_inline_limit(engine, *peer.rail);
-  return true;
-}
-
-const char* on_bound(Engine& engine, Peer& peer, const Session& session, const wire::Head& head, const wire::Rts& rts,
+const char* on_bound(Context& context, Peer& peer, const Session& session, const wire::Head& head, const wire::Rts& rts,
                      std::span<const std::byte> exposure) {
-  Request* request = engine.transfers.find(rts.receive);
+  Request* request = context.transfers.find(rts.receive);
   if (request == nullptr || request->receive.peer != &peer || request->session != &session ||
       !request->receive.node.queued || request->receive.node.tag != head.tag) {
     return "a request to send names a receive that was not offered";
   }
   const Claims claims = claims_of(peer, *request);
   if (!claims || !claims.taken()) return "a request to send names a receive that it has not taken";
-  engine.matcher.cancel(request->session->match, request->receive.node);
-  bind(engine, *request, peer, head.tag, rts, exposure);
+  context.matcher.cancel(request->session->match, request->receive.node);
+  bind(context, *request, peer, head.tag, rts, exposure);
   return nullptr;
 }
 
-bool withdraw_or_bind(Engine& engine, Peer& peer, Request& request, const wire::Head& head, const wire::Rts& rts,
+bool withdraw_or_bind(Context& context, Peer& peer, Request& request, const wire::Head& head, const wire::Rts& rts,
                       std::span<const std::byte> exposure) {
-  if (withdraw(engine, request)) return false;
+  if (withdraw(context, request)) return false;
   CANELE_RARE_MARK(announcement_of_taken_offer);
-  bind(engine, request, peer, head.tag, rts, exposure);
+  bind(context, request, peer, head.tag, rts, exposure);
   return true;
 }
 

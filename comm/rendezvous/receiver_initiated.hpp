@@ -28,45 +28,38 @@
 
 #include <span>
 
-#include "comm/engine/engine.hpp"
+#include "comm/state/context.hpp"
 #include "comm/wire/wire.hpp"
 
 namespace canele::comm::advert {
 
-/// The length, in bytes, of the shortest receive that is worth an advert.
-inline constexpr std::size_t least = 32 * 1024;
-
 /// Returns whether this message moves faster if either end may copy it. The peer is connected.
-bool pays(const Engine& engine, const Peer& peer, const Request& request);
+bool pays(const Context& context, const Peer& peer, const Request& request);
 /// Offers a receive that has just been queued to `peer`, its sender, if that can help.
-void offer(Engine& engine, Request& request, Peer& peer);
+void offer(Context& context, Request& request, Peer& peer);
 /// Takes an offer back: the receive has matched, or is cancelled. Returns false if the sender has taken the offer.
-bool withdraw(Engine& engine, Request& request);
+bool withdraw(Context& context, Request& request);
 /// Ends an offer: its line may serve again.
-void forget(Engine& engine, Request& request);
+void forget(Context& context, Request& request);
 /// Returns the claims of an offered receive. None if the receive is not offered.
 Claims claims_of(const Peer& peer, const Request& request);
 
 /// Drops the peers' offers in a session in which nothing more is sent.
-void forget_session(Engine& engine, const Session& session);
-const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
-
-/// Looks for an offered receive of the peer for an envelope that is being written for (session, tag). Returns true if
-/// the envelope is for it; the offer is then forgotten here.
-bool consume(Engine& engine, Peer& peer, const Session& session, std::uint64_t tag, Adverts::Theirs* offered);
+void forget_session(Context& context, const Session& session);
+const char* on_rtr(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
 
 /// Shares the copy of a send whose announcement has met a receive that was not offered. Returns true if both ends copy,
 /// false if this end has to copy alone.
-bool share(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure);
-const char* on_share(Engine& engine, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
+bool share(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure);
+const char* on_share(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
 
 /// Handles the announcement of a message for a receive that was offered.
-const char* on_bound(Engine& engine, Peer& peer, const Session& session, const wire::Head& head, const wire::Rts& rts,
+const char* on_bound(Context& context, Peer& peer, const Session& session, const wire::Head& head, const wire::Rts& rts,
                      std::span<const std::byte> exposure);
 
 /// Handles the announcement of a message that has met an offered receive in the table. Returns false if the offer no
 /// longer holds. Returns true if both ends copy: the sender has taken the offer after it had sent the announcement.
-bool withdraw_or_bind(Engine& engine, Peer& peer, Request& request, const wire::Head& head, const wire::Rts& rts,
+bool withdraw_or_bind(Context& context, Peer& peer, Request& request, const wire::Head& head, const wire::Rts& rts,
                       std::span<const std::byte> exposure);
 
 }  // namespace canele::comm::advert

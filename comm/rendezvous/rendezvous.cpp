@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "comm/multicast/relay.hpp"
+#include "comm/link/queue.hpp"
 #include "comm/protocol/credit_sender.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/send.hpp"
@@ -22,28 +22,21 @@
 
 namespace canele::comm::rendezvous {
 
-void fin(Engine& engine, Peer& peer, std::uint64_t handle, int outcome) {
+void fin(Context& context, Peer& peer, std::uint64_t handle, int outcome) {
   const auto word = static_cast<std::uint32_t>(-outcome);
-  send_path::control(engine, peer, wire::Type::fin, handle, 0, 0, &word, sizeof word);
+  link::control(context, peer, wire::Type::fin, handle, 0, 0, &word, sizeof word);
 }
 
-int outcome_of(std::uint32_t word) {
-  constexpr auto no_memory = static_cast<std::uint32_t>(-CANELE_ENOMEM);
-  constexpr auto let_go = static_cast<std::uint32_t>(-CANELE_ECANCELED);
-  if (word == 0) return CANELE_OK;
-  return word == no_memory ? CANELE_ENOMEM : word == let_go ? CANELE_ECANCELED : CANELE_EPEER;
-}
-
-Pull& new_pull(Engine& engine, Request& request, Peer& peer, std::span<const std::byte> exposure) {
-  Pull* pull = engine.free_pulls;
+Pull& new_pull(Context& context, Request& request, Peer& peer, std::span<const std::byte> exposure) {
+  Pull* pull = context.large.free_pulls;
   if (pull == nullptr) {
-    engine.all_pulls.push_back(std::make_unique<Pull>());
-    pull = engine.all_pulls.back().get();
+    context.large.all_pulls.push_back(std::make_unique<Pull>());
+    pull = context.large.all_pulls.back().get();
   } else {
-    engine.free_pulls = pull->next_free;
+    context.large.free_pulls = pull->next_free;
   }
   pull->kind = OpKind::pulled;
-  pull->engine = &engine;
+  pull->context = &context;
   pull->request = &request;
   pull->peer = &peer;
   pull->driver = peer.rail->slot->driver.get();
@@ -53,16 +46,16 @@ Pull& new_pull(Engine& engine, Request& request, Peer& peer, std::span<const std
   pull->outstanding = 0;
   pull->status = drivers::Status::ok;
   pull->claims = {};
-  ++engine.pulls;
+  ++context.large.pulls;
   return *pull;
 }
 
-void free_pull(Engine& engine, Pull& pull) {
-  --engine.pulls;
+void free_pull(Context& context, Pull& pull) {
+  --context.large.pulls;
   pull.request = nullptr;
   pull.pull = false;
-  pull.next_free = engine.free_pulls;
-  engine.free_pulls = &pull;
+  pull.next_free = context.large.free_pulls;
+  context.large.free_pulls = &pull;
 }
 
 namespace {
@@ -82,20 +75,20 @@ void pull_chunk(ltask::Task& task) {
                  : driver.remote_copy(pull.peer->rank, drivers::Access::get, {pull.exposure.bytes, pull.exposure.size},
                                       pull.offset, pieces, count, size, &pull);
   pull.offset += size;
-  Engine& engine = *pull.engine;
-  engine.watch.moved();
+  Context& context = *pull.context;
+  context.watch.moved();
   if (pull.status == drivers::Status::ok && pull.offset < pull.want) {
     CANELE_MARK(pull_goes_on);
     pull.prepare(pull_chunk);
-    engine.tasks.submit(pull);
+    context.tasks.submit(pull);
     return;
   }
-  engine.submit(pull);  // the pull may be gone now
+  context.submit(pull);  // the pull may be gone now
 }
 
-void start_pull(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want,
+void start_pull(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want,
                 std::span<const std::byte> exposure) {
-  Pull& pull = new_pull(engine, request, peer, exposure);
+  Pull& pull = new_pull(context, request, peer, exposure);
   pull.handle = handle;
   pull.want = want;
   if (pull.driver->capabilities().copies_anywhere) {
@@ -109,20 +102,20 @@ void start_pull(Engine& engine, Request& request, Peer& peer, std::uint64_t hand
 
 void pull_alone(Pull& pull) {
   pull.prepare(pull_chunk);
-  pull.engine->tasks.submit(pull);
+  pull.context->tasks.submit(pull);
 }
 
 /// Returns the length, in bytes, from which on a copy by the kernel is better than a stream.
-static std::size_t copies_from(const Engine& engine, const Peer& peer) {
+static std::size_t copies_from(const Context& context, const Peer& peer) {
   const drivers::Capabilities& can = peer.rail->slot->driver->capabilities();
-  return engine.shares_core() ? can.copy_from_shared_core : can.copy_from;
+  return context.shares_core() ? can.copy_from_shared_core : can.copy_from;
 }
 
-bool kernel_copies(const Engine& engine, const Peer& peer, const Request& request) {
-  const std::size_t from = copies_from(engine, peer);
+bool kernel_copies(const Context& context, const Peer& peer, const Request& request) {
+  const std::size_t from = copies_from(context, peer);
   // A limit (`from` above 0) says that two copies are quicker than one by the kernel. Above the limit the kernel's copy
   // is there for ends that compute. It is not used if both ends wait and no worker runs.
-  return request.data.length >= from && (from == 0 || !request.streams || engine.worker.active());
+  return request.data.length >= from && (from == 0 || !request.streams || context.worker_active());
 }
 
 void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
@@ -131,7 +124,7 @@ void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
   exposure.size = 0;
   const drivers::Capabilities& can = driver.capabilities();
   if (!can.get || !can.copies_anywhere || CANELE_BUGGIFY(not_exposed)) return;
-  if (!kernel_copies(*request.engine, peer, request)) return;
+  if (!kernel_copies(*request.context, peer, request)) return;
   iovec pieces[most_pieces];
   std::size_t covered = 0;
   const int count = data::pieces(request.data, 0, request.data.length, pieces, most_pieces, &covered);
@@ -140,66 +133,62 @@ void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
     exposure.size = 0;
 }
 
-void grant(Engine& engine, Request& request, Peer& peer, std::uint64_t send, std::uint64_t offset) {
-  engine.trace(Event::cts_sent, peer.rank, request.session, request.status_tag, request.expected - offset);
+void grant(Context& context, Request& request, Peer& peer, std::uint64_t send, std::uint64_t offset) {
+  context.trace(Event::cts_sent, peer.rank, request.session, request.status_tag, request.expected - offset);
   request.receive.peer = &peer;
   request.bulk_key = send;
-  request.handle = engine.transfers.add(request);
-  if (Cast* const cast = request.receive.cast; cast != nullptr) {
-    cast->fetching = &request;
-    cast->landing = false;
-    if (peer.rank != cast->root) return multicast::want(engine, request, peer, offset);
-  }
+  request.handle = context.transfers.add(request);
+  if (Sink* const sink = request.receive.sink; sink != nullptr && sink->asks(context, request, peer, offset)) return;
   const wire::Cts cts{request.handle, offset, request.expected - offset};
-  send_path::control(engine, peer, wire::Type::cts, send, 0, 0, &cts, sizeof cts);
+  link::control(context, peer, wire::Type::cts, send, 0, 0, &cts, sizeof cts);
 }
 
-void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure,
+void start(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure,
            std::uint8_t exposed_by) {
   request.stage = Request::Stage::moving;
   request.moved = request.expected = 0;
-  Cast* const cast = request.receive.cast;
-  if (cast != nullptr && multicast::bound(engine, request, *cast)) return;
+  Sink* const sink = request.receive.sink;
+  if (sink != nullptr && sink->bound(context, request)) return;
   if (peer.gone()) {
     CANELE_MARK(rendezvous_with_the_gone);
-    receive_path::failed(engine, request, peer.error);
+    receive_path::failed(context, request, peer.error);
     return;
   }
-  if (engine.stage == Stage::leaving) {  // the peer lets go of its memory as soon as it hears of that
+  if (context.stage == Stage::leaving) {  // the peer lets go of its memory as soon as it hears of that
     CANELE_RARE_MARK(rendezvous_while_leaving);
-    receive_path::failed(engine, request, CANELE_ECANCELED);
+    receive_path::failed(context, request, CANELE_ECANCELED);
     return;
   }
   const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
   if (want == 0) {
     CANELE_MARK(rendezvous_of_nothing);
-    fin(engine, peer, handle, CANELE_OK);
-    receive_path::delivered(engine, request, peer, 0);
+    fin(context, peer, handle, CANELE_OK);
+    receive_path::delivered(context, request, peer, 0);
     return;
   }
   const DriverSlot* slot = peer.rail->slot;
   if (!exposure.empty() && slot != nullptr && slot->mark() == exposed_by && slot->driver->capabilities().get) {
     // If both ends wait, one of them may have gone on: sharing the copy with it is no help.
-    const bool helped = !request.streams || engine.worker.active();
-    if (cast == nullptr && helped && advert::share(engine, request, peer, handle, exposure)) return;
+    const bool helped = !request.streams || context.worker_active();
+    if (sink == nullptr && helped && advert::share(context, request, peer, handle, exposure)) return;
     CANELE_MARK(rendezvous_pulled);
-    start_pull(engine, request, peer, handle, want, exposure);
+    start_pull(context, request, peer, handle, want, exposure);
     return;
   }
-  stream(engine, request, peer, handle, want);
+  stream(context, request, peer, handle, want);
 }
 
-void stream(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want) {
+void stream(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want) {
   CANELE_MARK(rendezvous_streamed);
   request.moved = 0;
   request.expected = want;
-  const Cast* cast = request.receive.cast;
-  grant(engine, request, cast != nullptr ? multicast::source_of(engine, *cast) : peer, handle, 0);
+  const Sink* const sink = request.receive.sink;
+  grant(context, request, sink != nullptr ? sink->source(context) : peer, handle, 0);
 }
 
-const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
+const char* on_cts(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
   wire::Cts cts;
-  Request* request = engine.sends.find(handle);
+  Request* request = context.sends.find(handle);
   if (!wire::take(payload, cts)) return "a clear to send is too short";
   const bool has_another = request != nullptr && !request->withheld && request->expected != 0;
   if (request == nullptr || request->rank != peer.rank || !request->rendezvous || has_another ||
@@ -211,8 +200,8 @@ const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
     return "a clear to send asks for bytes that the message does not have";
   }
   CANELE_MARK(cts_arrived);
-  engine.trace(Event::cts_received, peer.rank, request->session, request->status_tag, cts.length);
-  if (request->withheld) flow_out::taken(engine, peer, *request);
+  context.trace(Event::cts_received, peer.rank, request->session, request->status_tag, cts.length);
+  if (request->withheld) flow_out::taken(context, peer, *request);
   fetch::withdraw(peer, *request);  // the receiver does not fetch, or no longer
   request->bulk_key = cts.key;
   request->moved = cts.offset;
@@ -221,13 +210,13 @@ const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
   request->item = strategies::Item{};
   request->item.kind = strategies::Kind::bulk;
   request->item.priority = priority;
-  send_path::enqueue(engine, peer, request->item);
+  link::enqueue(context, peer, request->item);
   return nullptr;
 }
 
-const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
+const char* on_fin(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
   std::uint32_t outcome;
-  Request* request = engine.sends.find(handle);
+  Request* request = context.sends.find(handle);
   if (!wire::take(payload, outcome)) return "an end of transfer is too short";
   const bool under_way = request != nullptr && !request->withheld && request->moved != request->expected;
   if (request == nullptr || request->rank != peer.rank || !request->rendezvous || !request->announced() ||
@@ -240,21 +229,21 @@ const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
     return nullptr;
   }
   CANELE_MARK(fin_arrived);
-  if (request->withheld) flow_out::taken(engine, peer, *request);
-  engine.sends.remove(handle);
+  if (request->withheld) flow_out::taken(context, peer, *request);
+  context.sends.remove(handle);
   fetch::withdraw(peer, *request);
-  engine.finish(*request, outcome_of(outcome));
+  context.finish(*request, send_path::decode_outcome(outcome));
   return nullptr;
 }
 
-void on_again(Engine& engine, Peer& peer, std::uint64_t key) {
-  Request* request = engine.transfers.find(key);
+void on_again(Context& context, Peer& peer, std::uint64_t key) {
+  Request* request = context.transfers.find(key);
   if (request == nullptr || request->receive.peer != &peer || peer.bundle == nullptr) return;  // all of it has come
   CANELE_MARK(granted_again);
-  grant_again(engine, *request);
+  grant_again(context, *request);
 }
 
-void grant_again(Engine& engine, Request& request) {
+void grant_again(Context& context, Request& request) {
   Peer& peer = *request.receive.peer;
   if (peer.bundle != nullptr) {
     for (OpenLanding& landing : peer.bundle->landings) {
@@ -264,29 +253,29 @@ void grant_again(Engine& engine, Request& request) {
       return;
     }
   }
-  engine.transfers.remove(request.handle);
-  if (request.receive.cast != nullptr) return multicast::ask_again(engine, request);
-  grant(engine, request, peer, request.bulk_key, request.moved);
+  context.transfers.remove(request.handle);
+  if (request.receive.sink != nullptr) return request.receive.sink->ask_again(context, request);
+  grant(context, request, peer, request.bulk_key, request.moved);
 }
 
-void landing_closed(Engine& engine, Peer& peer, std::size_t index) {
+void landing_closed(Context& context, Peer& peer, std::size_t index) {
   const OpenLanding landing = peer.bundle->landings[index];
   peer.bundle->landings.erase(peer.bundle->landings.begin() + static_cast<std::ptrdiff_t>(index));
-  Request* request = peer.gone() ? engine.transfers.find(landing.key) : nullptr;
+  Request* request = peer.gone() ? context.transfers.find(landing.key) : nullptr;
   if (request != nullptr && request->receive.peer == &peer) {  // its end has waited for this landing only
-    engine.transfers.remove(landing.key);
-    lost_source(engine, *request, peer);
+    context.transfers.remove(landing.key);
+    lost_source(context, *request, peer);
   } else if (landing.asked_again && !peer.gone()) {
-    on_again(engine, peer, landing.key);
+    on_again(context, peer, landing.key);
   }
 }
 
-void lost_source(Engine& engine, Request& request, const Peer& peer) {
-  const Cast* cast = request.receive.cast;
-  if (cast != nullptr && cast->root != peer.rank) {
-    multicast::ask_again(engine, request);
+void lost_source(Context& context, Request& request, const Peer& peer) {
+  Sink* const sink = request.receive.sink;
+  if (sink != nullptr && sink->outlives(peer)) {
+    sink->ask_again(context, request);
   } else {
-    receive_path::failed(engine, request, peer.error);
+    receive_path::failed(context, request, peer.error);
   }
 }
 
@@ -297,14 +286,14 @@ static std::vector<OpenLanding>::iterator find_open(Bundle& bundle, std::uint64_
                       [&](const OpenLanding& one) { return one.key == key; });
 }
 
-int landing(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t offset,
+int landing(Context& context, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t offset,
             std::uint64_t length, iovec* out, int max) {
-  Request* request = engine.transfers.find(key);
+  Request* request = context.transfers.find(key);
   if (request == nullptr || request->receive.peer != &peer) return 0;
   if (offset >= request->expected || length > request->expected - offset) return 0;
   const Rail* rail = peer.rail_of(slot);
   if (rail == nullptr || !rail->up) return 0;  // a connection that is not used, or that belongs to a peer that is gone
-  if (request->receive.cast != nullptr) request->receive.cast->landing = true;
+  if (request->receive.sink != nullptr) request->receive.sink->landing_begun();
   std::size_t covered = 0;
   if (peer.bundle == nullptr) return data::pieces(request->data, offset, length, out, max, &covered);
   const auto open = find_open(*peer.bundle, key);
@@ -316,56 +305,56 @@ int landing(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t ke
 }
 
 /// Handles that a stream has come further.
-static void came(Engine& engine, Request& request, Peer& peer) {
-  const bool cast = request.receive.cast != nullptr;
-  if (cast) multicast::advanced(engine, request);
+static void came(Context& context, Request& request, Peer& peer) {
+  Sink* const sink = request.receive.sink;
+  if (sink != nullptr) sink->advanced(context, request);
   if (request.moved != request.expected) return;
   CANELE_MARK(stream_landed);
-  engine.transfers.remove(request.handle);
-  if (cast) {
-    multicast::fetched(engine, request, peer);
+  context.transfers.remove(request.handle);
+  if (sink != nullptr) {
+    sink->fetched(context, request, peer);
   } else if (request.confirm) {
-    fin(engine, peer, request.bulk_key, CANELE_OK);
+    fin(context, peer, request.bulk_key, CANELE_OK);
   }
-  receive_path::delivered(engine, request, peer, request.expected);
+  receive_path::delivered(context, request, peer, request.expected);
 }
 
-void landed(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t length) {
-  Request* request = engine.transfers.find(key);
+void landed(Context& context, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t length) {
+  Request* request = context.transfers.find(key);
   const bool wanted = request != nullptr && request->receive.peer == &peer && !peer.gone() &&
                       length <= request->expected - request->moved;
-  engine.watch.moved();
+  context.watch.moved();
   if (wanted) {
     request->moved += length;
-    engine.trace(Event::bulk_received, peer.rank, request->session, request->status_tag, length);
-    came(engine, *request, peer);
+    context.trace(Event::bulk_received, peer.rank, request->session, request->status_tag, length);
+    came(context, *request, peer);
   }
   if (peer.bundle == nullptr) return;
   const auto closed = find_open(*peer.bundle, key);
   if (closed == peer.bundle->landings.end() || closed->slot != &slot) return;
-  landing_closed(engine, peer, static_cast<std::size_t>(closed - peer.bundle->landings.begin()));
+  landing_closed(context, peer, static_cast<std::size_t>(closed - peer.bundle->landings.begin()));
 }
 
-void pulled(Engine& engine, Pull& pull) {
+void pulled(Context& context, Pull& pull) {
   if (pull.claims) {
-    shared_copy::over(engine, pull);
+    shared_copy::over(context, pull);
     return;
   }
   Peer& peer = *pull.peer;
   if (peer.gone()) {  // even if all was copied: the peer may have given us up, and let go of its memory meanwhile
     CANELE_MARK(pull_from_the_gone);
-    receive_path::failed(engine, *pull.request, peer.error);
+    receive_path::failed(context, *pull.request, peer.error);
   } else if (pull.status == drivers::Status::ok) {
     CANELE_MARK(pull_done);
-    fin(engine, peer, pull.handle, CANELE_OK);
-    engine.counters.add(Counter::copies_pulled, pull.want);
-    engine.trace(Event::bulk_received, peer.rank, pull.request->session, pull.request->status_tag, pull.want);
-    receive_path::delivered(engine, *pull.request, peer, pull.want);
+    fin(context, peer, pull.handle, CANELE_OK);
+    context.counters.add(Counter::copies_pulled, pull.want);
+    context.trace(Event::bulk_received, peer.rank, pull.request->session, pull.request->status_tag, pull.want);
+    receive_path::delivered(context, *pull.request, peer, pull.want);
   } else {  // the copy may be forbidden; or the peer is about to be found dead, and that ends the transfer
     CANELE_MARK(pull_failed_and_streams);
-    stream(engine, *pull.request, peer, pull.handle, pull.want);
+    stream(context, *pull.request, peer, pull.handle, pull.want);
   }
-  free_pull(engine, pull);
+  free_pull(context, pull);
 }
 
 }  // namespace canele::comm::rendezvous

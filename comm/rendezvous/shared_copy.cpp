@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "comm/link/queue.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/rendezvous/receiver_initiated.hpp"
@@ -60,7 +61,7 @@ bool copy(Pull& pull, std::uint64_t at, std::uint64_t size) {
 /// Copies some chunks, outside the lock, on any thread that makes progress. Submits itself again until none is left.
 void copy_chunk(ltask::Task& task) {
   auto& pull = static_cast<Pull&>(task);
-  Engine& engine = *pull.engine;
+  Context& context = *pull.context;
   const std::uint32_t chunks = chunks_of(pull.want);
   const Claims::Range mine =
       pull.claims.claim(pull.access == Access::get ? Claims::From::front : Claims::From::back, chunks);
@@ -70,20 +71,20 @@ void copy_chunk(ltask::Task& task) {
     const std::uint64_t size = std::min(mine.count * chunk, pull.want - at);
     if (pull.status == Status::ok && !copy(pull, at, size)) pull.status = Status::failed;
     if (pull.status == Status::ok) pull.offset += size;
-    engine.watch.moved();
+    context.watch.moved();
     pull.last = pull.claims.copied(pull.status == Status::ok, mine.count, chunks);
     if (!pull.last) {
       pull.prepare(copy_chunk);
-      engine.tasks.submit(pull);
+      context.tasks.submit(pull);
       return;
     }
   }
-  engine.submit(static_cast<rendezvous::PulledOp&>(pull));  // the pull may be gone now
+  context.submit(static_cast<rendezvous::PulledOp&>(pull));  // the pull may be gone now
 }
 
-Pull& make(Engine& engine, Request& request, Peer& peer, Claims claims, Access access,
+Pull& make(Context& context, Request& request, Peer& peer, Claims claims, Access access,
            std::span<const std::byte> exposure) {
-  Pull& pull = rendezvous::new_pull(engine, request, peer, exposure);
+  Pull& pull = rendezvous::new_pull(context, request, peer, exposure);
   pull.claims = claims;
   pull.access = access;
   pull.own = request.handle;
@@ -94,84 +95,84 @@ Pull& make(Engine& engine, Request& request, Peer& peer, Claims claims, Access a
 }
 
 /// Ends a receive whose last chunk is done, by this end or the other. `tell`: the sender does not know yet.
-void received(Engine& engine, Request& request, Peer& peer, bool tell) {
+void received(Context& context, Request& request, Peer& peer, bool tell) {
   const bool well = !advert::claims_of(peer, request).any_failed();
   const std::uint64_t want = wanted(request);
-  advert::forget(engine, request);
+  advert::forget(context, request);
   request.copying = false;  // its task may have some steps to go, without the request
   if (!well) {
     CANELE_MARK(shared_copy_failed_and_streams);
-    rendezvous::stream(engine, request, peer, request.bulk_key, want);
+    rendezvous::stream(context, request, peer, request.bulk_key, want);
     return;
   }
   CANELE_MARK(shared_copy_received);
-  engine.trace(Event::bulk_received, peer.rank, request.session, request.status_tag, want);
-  if (tell) rendezvous::fin(engine, peer, request.bulk_key, CANELE_OK);
-  receive_path::delivered(engine, request, peer, want);
+  context.trace(Event::bulk_received, peer.rank, request.session, request.status_tag, want);
+  if (tell) rendezvous::fin(context, peer, request.bulk_key, CANELE_OK);
+  receive_path::delivered(context, request, peer, want);
 }
 
 /// Handles the end of this end's task of a receive.
-void receive_over(Engine& engine, Request& request, Peer& peer, bool last) {
+void receive_over(Context& context, Request& request, Peer& peer, bool last) {
   request.copying = false;
   if (peer.gone()) {
     CANELE_RARE_MARK(shared_copy_with_the_gone);
-    advert::forget(engine, request);
-    engine.finish(request, peer.error);
+    advert::forget(context, request);
+    context.finish(request, peer.error);
   } else if (last) {
-    received(engine, request, peer, true);
+    received(context, request, peer, true);
   }
 }
 
 /// Handles the end of this end's task of a send. If a chunk has failed, the receiver asks for all of the message.
-void send_over(Engine& engine, Request& request, Peer& peer, const Pull& pull) {
+void send_over(Context& context, Request& request, Peer& peer, const Pull& pull) {
   request.copying = false;
   if (!peer.gone() && !pull.last) return;
   if (!peer.gone()) {
     CANELE_MARK(sender_copied_the_last_chunk);
-    send_path::control(engine, peer, wire::Type::placed, pull.handle, 0, 0, nullptr, 0);
+    link::control(context, peer, wire::Type::placed, pull.handle, 0, 0, nullptr, 0);
     if (pull.claims.any_failed()) return;
   }
-  engine.sends.remove(request.handle);
-  engine.finish(request, peer.gone() ? peer.error : CANELE_OK);
+  context.sends.remove(request.handle);
+  context.finish(request, peer.gone() ? peer.error : CANELE_OK);
 }
 
 }  // namespace
 
-void receive(Engine& engine, Request& request, Peer& peer, Claims claims, std::span<const std::byte> exposure) {
+void receive(Context& context, Request& request, Peer& peer, Claims claims, std::span<const std::byte> exposure) {
   if (exposure.empty()) return;  // only the sender can copy
-  Pull& pull = make(engine, request, peer, claims, Access::get, exposure);
+  Pull& pull = make(context, request, peer, claims, Access::get, exposure);
   pull.handle = request.bulk_key;
   pull.want = wanted(request);
-  engine.tasks.submit(pull);
+  context.tasks.submit(pull);
 }
 
-void send(Engine& engine, Request& request, Peer& peer, Claims claims, const Adverts::Theirs& offered) {
-  Pull& pull = make(engine, request, peer, claims, Access::put, {offered.exposure.data(), offered.exposure_size});
+void send(Context& context, Request& request, Peer& peer, Claims claims, const Adverts::Theirs& offered) {
+  Pull& pull = make(context, request, peer, claims, Access::put, {offered.exposure.data(), offered.exposure_size});
   pull.handle = offered.key;
   pull.want = std::min<std::uint64_t>(request.data.length, offered.length);
-  engine.deferred.push_back(&pull);
-  engine.departures.rouse(engine.sleeper);
+  context.large.deferred.push_back(&pull);
+  context.departures.rouse(context.sleeper);
 }
 
-void start_deferred(Engine& engine) {
-  for (Pull* pull : engine.deferred) engine.tasks.submit(*pull);
-  engine.deferred.clear();
+void start_deferred(Context& context) {
+  for (Pull* pull : context.large.deferred) context.tasks.submit(*pull);
+  context.large.deferred.clear();
 }
 
-void over(Engine& engine, Pull& pull) {
+void over(Context& context, Pull& pull) {
   const bool receives = pull.access == Access::get;
   Peer& peer = *pull.peer;
-  if (receives) engine.counters.add(Counter::copies_pulled, pull.offset);
-  if (!receives) engine.counters.add(Counter::copies_pushed, pull.offset);
-  Request* request = (receives ? engine.transfers : engine.sends).find(pull.own);
+  if (receives) context.counters.add(Counter::copies_pulled, pull.offset);
+  if (!receives) context.counters.add(Counter::copies_pushed, pull.offset);
+  Request* request = (receives ? context.transfers : context.sends).find(pull.own);
   if (request != nullptr && request->copying) {
-    receives ? receive_over(engine, *request, peer, pull.last) : send_over(engine, *request, peer, pull);
+    receives ? receive_over(context, *request, peer, pull.last) : send_over(context, *request, peer, pull);
   }
-  rendezvous::free_pull(engine, pull);
+  rendezvous::free_pull(context, pull);
 }
 
-const char* on_placed(Engine& engine, Peer& peer, std::uint64_t key) {
-  Request* request = engine.transfers.find(key);
+const char* on_placed(Context& context, Peer& peer, std::uint64_t key) {
+  Request* request = context.transfers.find(key);
   if (request == nullptr || request->receive.peer != &peer || request->stage != Request::Stage::moving) {
     return "an end of copying names no receive that was offered";
   }
@@ -179,7 +180,7 @@ const char* on_placed(Engine& engine, Peer& peer, std::uint64_t key) {
   if (!claims || !claims.all_copied(chunks_of(wanted(*request)))) {
     return "an end of copying comes before the last chunk";
   }
-  received(engine, *request, peer, false);
+  received(context, *request, peer, false);
   return nullptr;
 }
 

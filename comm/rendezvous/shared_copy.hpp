@@ -20,18 +20,18 @@ namespace canele::comm::shared_copy {
 inline constexpr std::uint64_t least_chunk = 128 * 1024;
 
 /// Receiver: starts to copy, when the message of an offered receive is announced.
-void receive(Engine& engine, Request& request, Peer& peer, Claims claims, std::span<const std::byte> exposure);
+void receive(Context& context, Request& request, Peer& peer, Claims claims, std::span<const std::byte> exposure);
 /// Sender: prepares to copy, when the message for a receive that this end has taken is being announced. The copy begins
 /// when a thread makes progress: posting a send does not wait for it.
-void send(Engine& engine, Request& request, Peer& peer, Claims claims, const Adverts::Theirs& offered);
+void send(Context& context, Request& request, Peer& peer, Claims claims, const Adverts::Theirs& offered);
 
 /// Submits the copies of announced sends as tasks for the threads that make progress now.
-void start_deferred(Engine& engine);
+void start_deferred(Context& context);
 
 /// Handles that the task of this end has nothing left to copy.
-void over(Engine& engine, rendezvous::Pull& copy);
+void over(Context& context, rendezvous::Pull& copy);
 
 /// Handles that the sender has ended the last chunk.
-const char* on_placed(Engine& engine, Peer& peer, std::uint64_t key);
+const char* on_placed(Context& context, Peer& peer, std::uint64_t key);
 
 }  // namespace canele::comm::shared_copy

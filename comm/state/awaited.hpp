@@ -9,13 +9,22 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/engine/waiters.hpp"
 #include "comm/state/request.hpp"
 
 namespace canele::comm {
+
+/// An event that a thread waits for: a word of flags whose upper 48 bits name the waiter. Requests and conditions have
+/// one.
+struct Target {
+  std::atomic<std::uint64_t>* word;
+  std::uint64_t mask;
+  Context* writer;  ///< engine of a request, which sets `mask` under its lock; nullptr: any thread sets it, atomically
+  bool done() const { return (word->load(std::memory_order_acquire) & mask) != 0; }
+};
 
 /// The set of things that a thread waits for; the first one to happen ends the wait. They are targets, or requests as
 /// the program has listed them.
@@ -32,7 +41,7 @@ struct Awaited {
   }
 };
 
-inline Target end_of(Request& request) { return {&request.word, event::finalized, request.engine}; }
+inline Target end_of(Request& request) { return {&request.word, event::finalized, request.context}; }
 
 template <typename Visit>
 bool Awaited::any(Visit visit) const {

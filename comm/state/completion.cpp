@@ -7,23 +7,21 @@
 //
 // After the atomic operation that publishes `finalized`, the request may be gone. The exception: this thread set the
 // queued bit in the same operation. Then the request lives until its callback has had the last event.
-#include "comm/engine/connect.hpp"
-#include "comm/engine/engine.hpp"
+#include "comm/state/context.hpp"
 
 namespace canele::comm {
 namespace {
 
 void deliver_task(ltask::Task& task) {
   auto& request = static_cast<Request&>(static_cast<DeliveryTask&>(task));
-  request.engine->deliver(request);
+  request.context->deliver(request);
 }
 
 }  // namespace
 
 constinit thread_local int callbacks_on_this_thread = 0;
-constinit thread_local int OnlyPosts::depth = 0;
 
-void Engine::publish_to_listeners(Request& request, unsigned events) {
+void Context::publish_to_listeners(Request& request, unsigned events) {
   std::uint64_t seen = request.word.load(std::memory_order_relaxed);
   std::uint64_t next;
   do {
@@ -40,30 +38,22 @@ void Engine::publish_to_listeners(Request& request, unsigned events) {
   if (parker != nullptr) departures.wake(*parker);
 }
 
-void Engine::queue_delivery(Request& request) {
+void Context::queue_delivery(Request& request) {
   request.prepare(deliver_task);
   tasks.submit(request);
 }
 
-void Engine::trace_slowly(Event kind, int peer, const Session* session, std::uint64_t tag, std::uint64_t length) {
+void Context::trace_slowly(Event kind, int peer, const Session* session, std::uint64_t tag, std::uint64_t length) {
   const auto number = session == nullptr ? EventLog::no_session : static_cast<std::uint16_t>(session->wire);
   event_log->add({platform.now_ns(), tag, length, peer, number, kind, 0});
 }
 
-void Engine::start_tracing(std::size_t capacity) {
-  event_log = std::make_unique<EventLog>(capacity);
-  looks_closely = true;
-  for (const auto& known : active_peers) {
-    for (const auto& rail : known->rails) peers::set_inline_limit(*this, *rail);
-  }
-}
-
-void Engine::count_failure(int error) {
+void Context::count_failure(int error) {
   if (error == CANELE_ECANCELED) counters.add(Counter::cancelled);
   if (error == CANELE_ETRUNC) counters.add(Counter::truncated);
 }
 
-void Engine::deliver(Request& request) {
+void Context::deliver(Request& request) {
   std::uint64_t seen = request.word.load(std::memory_order_acquire);
   for (;;) {
     const unsigned due = RequestWord::due(seen);

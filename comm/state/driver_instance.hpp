@@ -18,13 +18,13 @@
 
 namespace canele::comm {
 
-class Engine;
+class Context;
 namespace rendezvous {
 struct Pull;
 }
 
 struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
-  DriverSlot(Engine& owner, const drivers::DriverFactory& from);
+  DriverSlot(Context& owner, const drivers::DriverFactory& from);
   virtual ~DriverSlot() = default;
 
   // ---- called by the driver: see drivers/driver.hpp
@@ -59,12 +59,12 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
   Rail* take_flush();  ///< takes all of them, oldest first
   void push_death(Rail& rail);
 
-  Engine& engine;
+  Context& context;
   const drivers::DriverFactory& factory;
   std::unique_ptr<drivers::Driver> driver;
   drivers::Address address;
   std::string label;      ///< name under which the address is published: "tcp", the second one "tcp#1"
-  std::size_t index = 0;  ///< in Engine::slots
+  std::size_t index = 0;  ///< in Context::slots
   std::size_t group = 0;  ///< equal for drivers that are used together
   ltask::Gate gate;
   std::atomic<Rail*> flush{nullptr};

@@ -38,7 +38,7 @@
 
 namespace canele::comm {
 
-class Engine;
+class Context;
 class Session;
 struct DriverSlot;
 struct Peer;

@@ -30,11 +30,11 @@
 
 namespace canele::comm {
 
-class Engine;
+class Context;
 class Session;
 struct Request;
 struct Peer;
-struct Cast;
+class Sink;
 struct Message;
 struct Rail;
 
@@ -46,7 +46,7 @@ struct Op : ltask::SubmitLock::Node {
 
 /// A rare operation, on the heap or on the caller's stack. `call` does the rest, and may delete the operation.
 struct CallOp : Op {
-  void (*call)(Engine&, CallOp&) = nullptr;
+  void (*call)(Context&, CallOp&) = nullptr;
 };
 
 /// An operation whose caller waits for the answer, on the caller's stack. It may be gone once `answered` is set.
@@ -93,7 +93,7 @@ struct Direction {
     PostedNode node;
     Message* message;  ///< held by an unbound receive
     Peer* peer;        ///< rendezvous or RTR: the sender
-    Cast* cast;        ///< the multicast that it has matched
+    Sink* sink;        ///< the multicast that it has matched
   };
   union {
     strategies::Item item;  ///< send
@@ -124,7 +124,7 @@ struct Outcome {
   };
 
   std::atomic<std::uint64_t> word;
-  Engine* engine;
+  Context* context;
   Session* session;
   std::uint64_t status_tag;
   std::uint64_t status_length;
@@ -180,7 +180,7 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
   Request* withheld_prev;
 
   /// Initializes the fields of a new request that are outside of its first cache line.
-  void begin(const Engine& of);
+  void begin(const Context& of);
 
   /// Records that a call has told the program of the end of the request. What the program asks next concerns the next
   /// use. Several threads may call this at once.

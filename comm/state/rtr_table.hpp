@@ -115,6 +115,7 @@ class Claims {
 struct Adverts {
   static constexpr int most = 16;
   static constexpr std::size_t exposure_room = 40;
+  static constexpr std::size_t shortest = 32 * 1024;  ///< receive that is worth an RTR, in bytes
 
   /// A local receive that its sender knows of; by shared line.
   struct Mine {
@@ -132,6 +133,10 @@ struct Adverts {
   };
   std::array<Mine, most> mine;
   std::vector<Theirs> theirs;
+  std::vector<Theirs>::iterator find(std::uint32_t session, std::uint64_t tag) {
+    return std::find_if(theirs.begin(), theirs.end(),
+                        [&](const Theirs& one) { return one.tag == tag && one.session == session; });
+  }
   /// Receives that have matched their messages and wait for a line; linked by next_free.
   rendezvous::Pull *first_waiting = nullptr, *last_waiting = nullptr;
 };

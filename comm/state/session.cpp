@@ -15,7 +15,7 @@ static void have_room(std::vector<T>& in, std::size_t many) {
   if (in.capacity() < many) in.reserve(std::max({many, 2 * in.capacity(), least}));
 }
 
-Session& SessionTable::find_or_make(Engine& engine, std::string_view label) {
+Session& SessionTable::find_or_make(Context& context, std::string_view label) {
   if (Session* const known = find(label); known != nullptr) return *known;
   if (free_.empty()) {
     all_.push_back(std::make_unique<Session>());
@@ -27,7 +27,7 @@ Session& SessionTable::find_or_make(Engine& engine, std::string_view label) {
   session.label = label;
   by_label_.emplace(session.label, &session);
   free_.pop_back();
-  session.engine = &engine;
+  session.context = &context;
   session.number = next_number_++;
   session.match.id = session.number;
   session.place = live_.size();

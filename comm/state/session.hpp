@@ -20,6 +20,8 @@
 // next announcement of the number therefore replaces the old one, and no earlier message can be misattributed.
 #pragma once
 
+#include <canele/canele.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -34,12 +36,12 @@
 
 namespace canele::comm {
 
-class Engine;
+class Context;
 struct Message;
 
 class Session {
  public:
-  Engine* engine = nullptr;
+  Context* context = nullptr;
   std::string label;
   std::uint32_t number = 0;  ///< local name, shared with no other session, ever.
   std::uint32_t epoch = 0;   ///< of `wire`, raised at each opening: older epochs are announced anew.
@@ -78,7 +80,7 @@ class SessionTable {
     return found != by_label_.end() ? found->second : nullptr;
   }
   /// Returns the session with this label; creates it if there is none.
-  Session& find_or_make(Engine& engine, std::string_view label);
+  Session& find_or_make(Context& context, std::string_view label);
   /// Opens the session under a wire number. Returns false if all wire numbers are taken.
   bool open(Session& session);
   /// Closes the session. It may be gone afterwards.
@@ -131,5 +133,9 @@ class SessionTable {
   std::unordered_map<std::string_view, Session*> by_label_;  ///< the keys point into the sessions' labels
   std::unordered_map<std::int32_t, std::size_t> made_by_;
 };
+
+/// A handle of the C ABI is the address of its object.
+inline Session& session_of(canele_session_t* s) { return *reinterpret_cast<Session*>(s); }
+inline canele_session_t* public_of(Session& s) { return reinterpret_cast<canele_session_t*>(&s); }
 
 }  // namespace canele::comm

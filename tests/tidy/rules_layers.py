@@ -27,7 +27,7 @@ FLOORS = [
 ]
 FLOOR = {folder: level for level, folders in enumerate(FLOORS) for folder in folders}
 # Includes that still point up, one "FILE INCLUDED" a line. The list may only shrink.
-EXCEPTIONS = pathlib.Path(__file__).with_name("floors_exceptions.txt")
+FOLDER_ROOMS = ("comm", "drivers", "ltask", "strategies", "starpu_glue", "apps")
 
 PUBLIC = re.compile(r"comm/include/canele/(canele|collectives)\.(h|hpp)$")
 # Tools that may use the internals: through the target canele_internal, or by sources of the engine that they compile
@@ -141,19 +141,11 @@ def arrows_up(tree):
 
 
 def check_floors(tree):
-    """Includes that go up inside comm, and exceptions that are none any more."""
-    ours = "comm/README.md" in tree.files
-    listed = {tuple(line.split()) for line in EXCEPTIONS.read_text(encoding="utf-8").splitlines()
-              if line and not line.startswith("#")} if ours else set()
+    """Includes that go up inside comm."""
     for folder in {folder_in_comm(path) for path in tree.files} - {None} - set(FLOOR):
         yield f"comm/{folder}", 1, "the folder has no floor: see FLOORS in tests/tidy/rules_layers.py"
-    seen = set()
     for path, line, target in arrows_up(tree):
-        seen.add((path, target))
-        if (path, target) not in listed:
-            yield path, line, f"includes {target}, which does not stand below it (the floors: comm/README.md)"
-    for path, target in sorted(listed - seen):
-        yield f"tests/tidy/{EXCEPTIONS.name}", 1, f"{path} does not include {target} any more: delete the line"
+        yield path, line, f"includes {target}, which does not stand below it (the floors: comm/README.md)"
 
 
 def include_graph(tree):
@@ -164,9 +156,9 @@ def include_graph(tree):
     return graph
 
 
-def check_cycles(tree):
-    """Headers that include each other."""
-    graph, state, path = include_graph(tree), {}, []
+def cycles_of(graph):
+    """One cycle, as a list of nodes whose last is its first, for each edge that closes one."""
+    state, path = {}, []
 
     def visit(node):
         state[node] = "open"
@@ -181,8 +173,26 @@ def check_cycles(tree):
 
     for node in sorted(graph):
         if node not in state:
-            for cycle in visit(node):
-                yield cycle[0], 1, "include cycle: " + " -> ".join(cycle)
+            yield from visit(node)
+
+
+def check_cycles(tree):
+    """Files that include each other."""
+    for cycle in cycles_of(include_graph(tree)):
+        yield cycle[0], 1, "include cycle: " + " -> ".join(cycle)
+
+
+def check_folder_cycles(tree):
+    """Folders whose files include each other."""
+    graph = {}
+    for path, targets in include_graph(tree).items():
+        folder = str(pathlib.PurePosixPath(path).parent)
+        if path.split("/")[0] in FOLDER_ROOMS:
+            into = graph.setdefault(folder, {})
+            into.update({str(pathlib.PurePosixPath(target).parent): None for target in targets})
+            into.pop(folder, None)
+    for cycle in cycles_of(graph):
+        yield cycle[0], 1, "the folders include each other: " + " -> ".join(cycle)
 
 
 def check_internals_target(tree):
@@ -263,6 +273,23 @@ RULES = [
                 1,
             ),
             ({"comm/a.hpp": '#include "comm/b.hpp"\n', "comm/b.hpp": ""}, 0),
+        ],
+    ),
+    (
+        "folder-cycles",
+        check_folder_cycles,
+        "folders do not include each other",
+        [
+            (
+                {
+                    "ltask/a/a.hpp": '#include "ltask/b/b.hpp"\n',
+                    "ltask/b/b.hpp": "",
+                    "ltask/b/c.hpp": '#include "ltask/a/d.hpp"\n',
+                    "ltask/a/d.hpp": "",
+                },
+                1,
+            ),
+            ({"apps/a/a.cpp": '#include "apps/b/b.hpp"\n', "apps/b/b.hpp": "", "apps/a/c.hpp": ""}, 0),
         ],
     ),
     (

@@ -24,8 +24,8 @@
 #include <memory_resource>
 #include <vector>
 
-#include "comm/collectives/algorithms.hpp"
-#include "comm/collectives/schedule.hpp"
+#include "comm/collectives/algorithms/algorithms.hpp"
+#include "comm/collectives/algorithms/schedule.hpp"
 
 namespace canele::comm::collectives {
 

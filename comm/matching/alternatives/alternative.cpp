@@ -2,7 +2,7 @@
 //
 // The common part of all alternatives. An entry is found first and removed afterwards, so no structure needs to search
 // and change in one step.
-#include "comm/matching/alternatives/alternative.hpp"
+#include "comm/matching/alternative.hpp"
 
 #include <cassert>
 

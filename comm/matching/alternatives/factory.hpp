@@ -14,7 +14,7 @@
 #include <memory>
 #include <string_view>
 
-#include "comm/matching/alternatives/alternative.hpp"
+#include "comm/matching/alternative.hpp"
 #include "comm/matching/alternatives/cache_warmer.hpp"
 #include "comm/matching/alternatives/isa.hpp"
 

@@ -26,7 +26,7 @@
 #include <new>
 #include <vector>
 
-#include "comm/matching/alternatives/alternative.hpp"
+#include "comm/matching/alternative.hpp"
 #include "comm/matching/alternatives/cache_warmer.hpp"
 
 namespace canele::comm::matching {

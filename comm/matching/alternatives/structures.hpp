@@ -9,7 +9,7 @@
 
 #include <memory>
 
-#include "comm/matching/alternatives/alternative.hpp"
+#include "comm/matching/alternative.hpp"
 #include "comm/matching/alternatives/cache_warmer.hpp"
 #include "comm/matching/alternatives/isa.hpp"
 

@@ -19,7 +19,7 @@
 
 #include <atomic>
 
-#include "comm/matching/alternatives/alternative.hpp"
+#include "comm/matching/alternative.hpp"
 #include "ltask/platform.hpp"
 
 namespace canele::comm::matching {

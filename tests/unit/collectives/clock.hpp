@@ -9,8 +9,8 @@
 
 #include <vector>
 
-#include "comm/collectives/algorithms.hpp"
-#include "comm/collectives/schedule.hpp"
+#include "comm/collectives/algorithms/algorithms.hpp"
+#include "comm/collectives/algorithms/schedule.hpp"
 
 namespace canele::comm::collectives::model {
 

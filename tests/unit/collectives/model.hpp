@@ -16,7 +16,7 @@
 #include <tuple>
 #include <vector>
 
-#include "comm/collectives/schedule.hpp"
+#include "comm/collectives/algorithms/schedule.hpp"
 
 namespace canele::comm::collectives::model {
 

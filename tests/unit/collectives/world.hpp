@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/algorithms/algorithms.hpp"
 #include "tests/unit/collectives/model.hpp"
 
 namespace canele::comm::collectives::model {

@@ -175,7 +175,7 @@ TEST(Blocking, WhoLaysAMessageDownGoesOn) {
     EXPECT_EQ(canele_group_destroy(group), CANELE_OK) << canele_error_detail();
     gone.store(true);
   });
-  EXPECT_TRUE(ranks.job.until([&] { return ranks.job.engine(0).deposit_count.load() == 0; }));
+  EXPECT_TRUE(ranks.job.until([&] { return ranks.job.engine(0).large.deposit_count.load() == 0; }));
 }
 
 /// The middle rank finds the connection to a late rank full after a few messages. Sometimes another obstacle makes it

@@ -104,10 +104,10 @@ TEST(DeathOfOneHost, TakesAwayWhatLiesThereForIt) {
   ranks.job.engine(0).crowded = true;
   second.start(0, &flat);
   EXPECT_TRUE(second.done(0)) << "it lies there";
-  EXPECT_EQ(ranks.job.engine(0).deposit_count.load(), 2u);
+  EXPECT_EQ(ranks.job.engine(0).large.deposit_count.load(), 2u);
   ranks.job.destroy(size - 1);
   ranks.groups.pop_back();
-  EXPECT_TRUE(ranks.job.until([&] { return ranks.job.engine(0).deposit_count.load() == 1; })) << "rank 1 lives";
+  EXPECT_TRUE(ranks.job.until([&] { return ranks.job.engine(0).large.deposit_count.load() == 1; })) << "rank 1 lives";
 }
 
 TEST_F(Death, OfARankOutsideOfTheGroupIsNothingToIt) {

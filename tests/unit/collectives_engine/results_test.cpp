@@ -3,7 +3,7 @@
 // Every operation with every algorithm that it has, over each driver: the result is that of an oracle. One thread.
 //
 // Operators do not commute, unless an algorithm needs it.
-#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/algorithms/algorithms.hpp"
 #include "comm/collectives/override.hpp"
 #include "ranks.hpp"
 

@@ -9,7 +9,7 @@
 
 #include <deque>
 
-#include "comm/protocol/refusal.hpp"
+#include "comm/engine/refusal.hpp"
 #include "local_job.hpp"
 
 namespace canele::test {

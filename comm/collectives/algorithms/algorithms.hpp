@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "comm/collectives/schedule.hpp"
+#include "comm/collectives/algorithms/schedule.hpp"
 
 namespace canele::comm::collectives {
 

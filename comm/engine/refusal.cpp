@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Refusal of messages that no receive has taken.
-#include "comm/protocol/refusal.hpp"
+#include "comm/engine/refusal.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -19,7 +19,7 @@ namespace {
 bool sender_waits(const Message& message) { return message.rendezvous() || message.synchronous(); }
 
 /// Drops a message that has been taken out of the tables.
-void drop(Engine& engine, Message& message, Dropped& dropped) {
+void drop(Context& context, Message& message, Dropped& dropped) {
   if (dropped.count == 0 || message.stamp < dropped.stamp) {
     dropped.source = message.source;
     dropped.tag = message.tag;
@@ -28,78 +28,78 @@ void drop(Engine& engine, Message& message, Dropped& dropped) {
   }
   ++dropped.count;
   if (sender_waits(message)) ++dropped.refused;
-  engine.counters.add(Counter::unexpected_dropped);
-  receive_path::no_longer_unexpected(engine, message);
-  refuse(engine, message, CANELE_ECANCELED);
+  context.counters.add(Counter::unexpected_dropped);
+  receive_path::no_longer_unexpected(context, message);
+  refuse(context, message, CANELE_ECANCELED);
 }
 
 /// Drops each message that is kept in a session that was given up. Called through Session::unmatched.
-void drop_at_once(Session& session, const Message&) { drop_all(*session.engine, session); }
+void drop_at_once(Session& session, const Message&) { drop_all(*session.context, session); }
 
 /// Drops messages without a handler. Those for handlers that exist stay: the handlers go on until the end.
-Dropped drop_unserved(Engine& engine, Session& session, std::uint64_t stamp) {
+Dropped drop_unserved(Context& context, Session& session, std::uint64_t stamp) {
   std::vector<UnexpectedNode*> unserved;
-  engine.matcher.each_unexpected(session.match, [&](UnexpectedNode& node) {
+  context.matcher.each_unexpected(session.match, [&](UnexpectedNode& node) {
     if (node.stamp < stamp && !session.serves(node.tag)) unserved.push_back(&node);
   });
   Dropped dropped;
   for (UnexpectedNode* const node : unserved) {
-    engine.matcher.take(session.match, *node);
-    drop(engine, static_cast<Message&>(*node), dropped);
+    context.matcher.take(session.match, *node);
+    drop(context, static_cast<Message&>(*node), dropped);
   }
   return dropped;
 }
 
-void drop_leftovers_of(Engine& engine, Session& session, std::uint64_t stamp) {
+void drop_leftovers_of(Context& context, Session& session, std::uint64_t stamp) {
   if (session.match.unexpected == 0 || session.drained_at_end()) return;
-  if (!session.served.empty()) return report(engine, session, drop_unserved(engine, session, stamp));
-  if (engine.matcher.oldest(session.match)->stamp >= stamp) return;
-  report(engine, session, drop_all(engine, session));
+  if (!session.served.empty()) return report(context, session, drop_unserved(context, session, stamp));
+  if (context.matcher.oldest(session.match)->stamp >= stamp) return;
+  report(context, session, drop_all(context, session));
   session.unmatched = drop_at_once;
 }
 
 /// Drops what an unbound receive or a matched probe holds, and was given no buffer for.
-void drop_held(Engine& engine, std::uint64_t stamp) {
+void drop_held(Context& context, std::uint64_t stamp) {
   std::vector<Request*> without_buffer;
-  engine.held.each([&](MatchNode& node) {
+  context.held.each([&](MatchNode& node) {
     Request& request = held::holder_of(static_cast<Message&>(node));
     const Session& session = *request.session;
     if (node.stamp < stamp && session.served.empty() && !session.drained_at_end()) without_buffer.push_back(&request);
   });
   for (Request* const request : without_buffer) {
-    Message& message = held::release(engine, *request);
-    refuse(engine, message, CANELE_ECANCELED);
+    Message& message = held::release(context, *request);
+    refuse(context, message, CANELE_ECANCELED);
     request->cancelled = true;
-    engine.finish(*request, CANELE_ECANCELED);
+    context.finish(*request, CANELE_ECANCELED);
   }
 }
 
 }  // namespace
 
-void refuse(Engine& engine, Message& message, int reason) {
-  Peer& peer = engine.peer(message.source);
+void refuse(Context& context, Message& message, int reason) {
+  Peer& peer = context.peer(message.source);
   if (message.rendezvous()) {
     Cast* const cast =
-        message.origin().cast == 0 ? nullptr : multicast::find(engine, message.source, message.origin().cast);
+        message.origin().cast == 0 ? nullptr : multicast::find(context, message.source, message.origin().cast);
     if (cast != nullptr) {
-      multicast::refused(engine, *cast, reason);
+      multicast::refused(context, *cast, reason);
     } else {
-      rendezvous::fin(engine, peer, message.handle(), reason);
+      rendezvous::fin(context, peer, message.handle(), reason);
     }
   } else if (message.synchronous()) {
-    receive_path::acknowledge(engine, peer, message.handle(), reason);
+    receive_path::acknowledge(context, peer, message.handle(), reason);
   }
-  receive_path::discard(engine, message);
+  receive_path::discard(context, message);
 }
 
-Dropped drop_all(Engine& engine, Session& session) {
+Dropped drop_all(Context& context, Session& session) {
   Dropped dropped;
-  engine.matcher.drain(session.match,
-                       [&](UnexpectedNode& node) { drop(engine, static_cast<Message&>(node), dropped); });
+  context.matcher.drain(session.match,
+                        [&](UnexpectedNode& node) { drop(context, static_cast<Message&>(node), dropped); });
   return dropped;
 }
 
-void report(Engine& engine, const Session& session, const Dropped& dropped) {
+void report(Context& context, const Session& session, const Dropped& dropped) {
   if (dropped.count == 0) return;
   const bool one = dropped.count == 1;
   std::string words = std::to_string(dropped.count) + (one ? " message" : " messages") + " in session \"" +
@@ -111,12 +111,12 @@ void report(Engine& engine, const Session& session, const Dropped& dropped) {
     words += "; " + std::to_string(dropped.refused) + (dropped.refused == 1 ? " sender waits" : " senders wait") +
              " for that, and " + (dropped.refused == 1 ? "its send ends" : "their sends end") + " with an error";
   }
-  engine.log(LogLevel::warning, words);
+  context.log(LogLevel::warning, words);
 }
 
-void drop_leftovers(Engine& engine, std::uint64_t stamp) {
-  engine.sessions.each([&](Session& session) { drop_leftovers_of(engine, session, stamp); });
-  drop_held(engine, stamp);
+void drop_leftovers(Context& context, std::uint64_t stamp) {
+  context.sessions.each([&](Session& session) { drop_leftovers_of(context, session, stamp); });
+  drop_held(context, stamp);
 }
 
 }  // namespace canele::comm::refusal

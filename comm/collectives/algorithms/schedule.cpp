@@ -2,7 +2,7 @@
 //
 // Construction of a schedule. Edges are a list while steps are added, and are sorted into slices once, at the end. Once
 // the vectors have grown, a schedule of any size needs two allocations.
-#include "comm/collectives/schedule.hpp"
+#include "comm/collectives/algorithms/schedule.hpp"
 
 #include <algorithm>
 #include <cassert>

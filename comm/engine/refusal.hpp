@@ -14,7 +14,7 @@
 
 #include <string>
 
-#include "comm/engine/engine.hpp"
+#include "comm/state/context.hpp"
 
 namespace canele::comm::refusal {
 
@@ -27,18 +27,18 @@ struct Dropped {
 };
 
 /// Lets go of a message that is in no table. If its sender waits, it hears `reason` (CANELE_E...).
-void refuse(Engine& engine, Message& message, int reason);
+void refuse(Context& context, Message& message, int reason);
 
 /// Lets go of all messages of the session that no receive has taken.
-Dropped drop_all(Engine& engine, Session& session);
+Dropped drop_all(Context& context, Session& session);
 
 /// Says in the log what a session dropped, if it dropped anything.
-void report(Engine& engine, const Session& session, const Dropped& dropped);
+void report(Context& context, const Session& session, const Dropped& dropped);
 
 /// Lets go of leftovers while the engine is being finalized: no thread of the program posts or binds any more. These
 /// are messages that came before `stamp`, and that wait for a receive, or are held by a receive without a buffer. A
 /// session that has dropped messages in this way drops later ones as they come. (What a registered handler or a drain
 /// of a group will take is left alone.)
-void drop_leftovers(Engine& engine, std::uint64_t stamp);
+void drop_leftovers(Context& context, std::uint64_t stamp);
 
 }  // namespace canele::comm::refusal

@@ -2,7 +2,7 @@
 //
 // Names of operations and algorithms, which operation has which algorithm, and the construction of a schedule. A group
 // of one rank has a plan like any other; its algorithms reduce to a copy, or to nothing.
-#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/algorithms/algorithms.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Items join a backlog; packets come from a pool.
+#include "comm/link/queue.hpp"
+
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "ltask/mark.hpp"
+
+namespace canele::comm::link {
+
+void enqueue(Context& context, Peer& peer, strategies::Item& item) {
+  assert(!item.queued);
+  item.queued = true;
+  item.age = ++peer.next_age;
+  peer.queued_bytes += item.size;
+  peer.backlog->add(item);
+  context.mark_dirty(peer);
+}
+
+void control(Context& context, Peer& peer, wire::Type type, std::uint64_t tag, std::uint32_t seq, std::uint16_t session,
+             const void* payload, std::size_t size) {
+  if (peer.gone()) return;
+  Control& c = context.controls.make();
+  assert(size <= sizeof c.payload);
+  c.head = {tag, seq, session, type, 0};
+  c.payload_size = static_cast<std::uint8_t>(size);
+  if (size != 0) std::memcpy(c.payload, payload, size);
+  c.size = static_cast<std::uint32_t>(wire::chunk_size(size));
+  enqueue(context, peer, c);
+}
+
+[[gnu::cold]] void ring(Context& context, const Rail& rail) {
+  context.departures.ring(*rail.slot->driver, rail.peer->rank);
+  context.counters.add(Counter::wakes_sent);
+}
+
+std::unique_ptr<Packet> new_packet(Context& context) {
+  if (context.free_packets.empty()) return std::make_unique<Packet>();
+  std::unique_ptr<Packet> packet = std::move(context.free_packets.back());
+  context.free_packets.pop_back();
+  packet->piece_count = 0;
+  packet->size = 0;
+  packet->bulk = false;
+  packet->plan.count = 0;
+  packet->plan.size = 0;
+  packet->late.clear();
+  return packet;
+}
+
+void free_packet(Context& context, std::unique_ptr<Packet> packet) {
+  constexpr std::size_t kept = 16;
+  if (context.free_packets.size() < kept && !CANELE_BUGGIFY(packet_not_kept))
+    context.free_packets.push_back(std::move(packet));
+}
+
+}  // namespace canele::comm::link

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The way into a peer's backlog, the doorbell, and the pool of packets.
+//
+// Any thread may call these functions, under the engine's lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "comm/state/context.hpp"
+#include "comm/wire/wire.hpp"
+
+namespace canele::comm::link {
+
+/// Adds an item to the peer's backlog.
+void enqueue(Context& context, Peer& peer, strategies::Item& item);
+
+/// Queues a small control chunk. Does nothing if the peer is gone.
+void control(Context& context, Peer& peer, wire::Type type, std::uint64_t tag, std::uint32_t seq, std::uint16_t session,
+             const void* payload, std::size_t size);
+
+/// ring() notes that the doorbell of the rail's peer is due. doorbell() does so only if the last send found the peer
+/// asleep.
+void ring(Context& context, const Rail& rail);
+inline void doorbell(Context& context, const Rail& rail) {
+  if (rail.slot->driver->wants_wake(rail.peer->rank)) [[unlikely]]
+    ring(context, rail);
+}
+
+std::unique_ptr<Packet> new_packet(Context& context);
+void free_packet(Context& context, std::unique_ptr<Packet> packet);
+
+}  // namespace canele::comm::link

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// From the backlog of a peer to its drivers: steps 4 and 5 of a send. Read transmit.cpp top-down.
+//
+// Any thread may call these functions, under the engine's lock.
+#pragma once
+
+#include "comm/state/context.hpp"
+
+namespace canele::comm::link {
+
+/// Does step 4: gives packets to the peer's rail as long as the rail takes them.
+void pump(Context& context, Peer& peer);
+
+/// Sends the next piece of a granted transfer by a rail that is idle. Returns false if the rail is full.
+bool send_bulk(Context& context, Rail& rail, Request& request);
+
+/// Handles the answer of a system-call driver for the packet of `rail` (rail.result).
+void handed_over(Context& context, Rail& rail);
+/// Handles that the memory of the packet is free again.
+void packet_done(Context& context, Rail& rail, drivers::Status status);
+
+/// Counts a packet as sent: envelopes, packets, aggregation.
+void count_packet(Context& context, Peer& peer, const strategies::Plan& plan);
+
+}  // namespace canele::comm::link

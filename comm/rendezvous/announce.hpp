@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Writes the request to send (RTS) of a large message: names the send, and describes its memory if the peer may read
+// it.
+//
+// Called by the thread that holds the engine's lock, when the packet is written.
+#pragma once
+
+#include "comm/state/context.hpp"
+#include "comm/wire/wire.hpp"
+
+namespace canele::comm::rendezvous {
+
+/// Writes a request to send at `out`, and returns its end. A withheld send is written as an offer instead. `staged`:
+/// the packet of a driver that exposes memory only when it gets the packet, else nullptr. `offered`: the offered
+/// receive that the message is for, else nullptr.
+std::byte* write_rts(Context& context, Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
+                     const Adverts::Theirs* offered);
+
+}  // namespace canele::comm::rendezvous

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Takes requests to send (RTS), and offers of messages without credit: matches them, keeps them, or starts their
+// transfer.
+//
+// Called by the thread that holds the engine's lock.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "comm/state/context.hpp"
+#include "comm/wire/wire.hpp"
+
+namespace canele::comm::rendezvous {
+
+/// A request to send that belongs to a multicast. Its owner hears what becomes of it.
+class Arrival {
+ public:
+  /// Returns the number of the multicast, which is kept with the message. It is not 0.
+  virtual std::uint32_t id() const = 0;
+  /// Handles that the envelope is right, and its message is going to be matched or kept. Returns the sink of its data.
+  virtual Sink& announced(const wire::Rts& rts, Session& session) = 0;
+  /// Handles that no receive will ever take the message. Follows announced().
+  virtual void refused(int reason) = 0;
+  /// Handles that the message is kept. Follows announced(). Its session may have refused it meanwhile.
+  virtual void kept() = 0;
+
+ protected:
+  ~Arrival() = default;
+};
+
+/// Handles a request to send. `arrival`: its multicast; nullptr: none. Returns nullptr, or what is wrong with it.
+const char* on_rts(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload,
+                   Arrival* arrival = nullptr);
+
+/// Handles the offer of a withheld message. A receive that was posted before the sender was asked takes it. A probe
+/// that has asked for it has it kept. Else it is forgotten: receives posted since then may be meant for older messages,
+/// which were refused already.
+const char* on_offer(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
+
+}  // namespace canele::comm::rendezvous

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Context: what the floors from `link` to `multicast` may touch of an engine. The engine is derived from it.
+//
+// The thread that holds `lock` uses the fields below "under the lock"; each of the others names its rule. A function of
+// these floors has the lock, unless its comment says otherwise.
+//
+// What the context asks of floors above is virtual. The engine answers (engine/dispatch.cpp), so that no file names a
+// floor above its own. None of these calls is on the fast path of a small message.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/config/settings.hpp"
+#include "comm/matching/alternatives/cache_warmer.hpp"
+#include "comm/matching/matcher.hpp"
+#include "comm/observe/counters.hpp"
+#include "comm/observe/event_log.hpp"
+#include "comm/observe/hang_watch.hpp"
+#include "comm/state/after_unlock.hpp"
+#include "comm/state/driver_instance.hpp"
+#include "comm/state/handle_table.hpp"
+#include "comm/state/message_pool.hpp"
+#include "comm/state/not_yet.hpp"
+#include "comm/state/packet_prefetch.hpp"
+#include "comm/state/peer.hpp"
+#include "comm/state/request.hpp"
+#include "comm/state/session.hpp"
+#include "comm/state/sink.hpp"
+#include "comm/wire/wire.hpp"
+#include "ltask/platform.hpp"
+#include "ltask/sleeper.hpp"
+#include "ltask/submit_lock.hpp"
+#include "ltask/task.hpp"
+
+namespace canele::comm {
+
+struct Casts;
+namespace rendezvous {
+struct State;
+}
+
+/// What parsing a packet returns if there is no memory for its next chunk now. Nothing is lost. The packet is to be
+/// presented again, and is then parsed from where it was left.
+extern const char try_later[];
+
+/// A chunk that was written into a packet.
+struct Written {
+  std::byte* end;
+  bool references = false;  ///< the payload is not in the chunk: it follows as a piece of the user's memory
+};
+
+/// State of canele_finalize: not called yet; waiting for the other ranks; bye sent.
+enum class Stage : std::uint8_t { running, finalizing, leaving };
+
+/// Returns whether this host has fewer processing units than polling threads, with `each` such threads per rank.
+bool is_oversubscribed(Platform& platform, const Bootstrap& bootstrap, unsigned each = 1);
+
+class Context {
+ public:
+  // ---- requests: state/completion.cpp ---------------------------------------------------------------------------
+  /// Publishes events of a request, queues its callback, and wakes its waiter.
+  void publish(Request& request, unsigned events) {
+    std::uint64_t seen = request.word.load(std::memory_order_relaxed);
+    if (seen == 0) {           // no callback, no sleeping waiter, no cancel: the common case
+      if (lock.has_owner()) {  // none can come either, see WordVisit: no atomic operation needed
+        request.word.store(events, std::memory_order_release);
+        return;
+      }
+      if (request.word.compare_exchange_strong(seen, events, std::memory_order_acq_rel)) return;
+    }
+    publish_to_listeners(request, events);
+  }
+  void finish(Request& request, int error) {
+    if (request.kind == Request::Kind::receive) return finish_receive(request, error);
+    if (request.part == Request::Part::deposited) [[unlikely]]
+      return buffered_send_over(request);
+    note_outcome(request, error);
+    --pending_sends;
+    trace(Event::send_done, request.rank, request.session, request.status_tag, request.data.length);
+    publish(request, event::finalized);
+  }
+  [[gnu::always_inline]] void finish_receive(Request& request, int error) {
+    note_outcome(request, error);
+    publish(request, event::received | event::finalized);
+  }
+  /// Gives a request to the task queue. The caller has just set its queued bit.
+  void queue_delivery(Request& request);
+  /// Runs the callbacks of one request. Called by the task queue, outside the lock.
+  void deliver(Request& request);
+
+  // ---- peers ----------------------------------------------------------------------------------------------------
+  Peer& peer(int to) {
+    Peer* known = peers[to];
+    return known != nullptr ? *known : first_contact(to);
+  }
+  /// Lists the peer among those whose backlog is to be flushed before the lock is left.
+  void mark_dirty(Peer& p) {
+    if (p.dirty) return;
+    p.dirty = true;
+    dirty.push_back(&p);
+  }
+
+  // ---- reports --------------------------------------------------------------------------------------------------
+  void log(LogLevel level, const std::string& text);
+  /// Records an event if CANELE_TRACE asks for it. (The fast path of small messages is not traced: a traced engine does
+  /// not take it.)
+  void trace(Event kind, int of, const Session* session = nullptr, std::uint64_t tag = 0, std::uint64_t length = 0) {
+    if (event_log != nullptr) [[unlikely]]
+      trace_slowly(kind, of, session, tag, length);
+  }
+
+  // ---- answered by floors above: engine/dispatch.cpp ------------------------------------------------------------
+  /// Runs `op` under the lock: now, or when the holder of the lock gets to it.
+  virtual void submit(Op& op) = 0;
+  /// Ends every request that needs the peer with `error`. Requests whose memory a driver still has end when it gives
+  /// that memory back. lost: the peer did not leave in good order. by: the driver that has given back all of the memory
+  /// already.
+  virtual void fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverSlot* by = nullptr) = 0;
+  /// A driver has not connected a rail, or has lost it.
+  virtual void rail_failed(Rail& rail) = 0;
+  /// Drops a packet that a driver gave back after its peer had failed.
+  virtual void drop_packet(Rail& rail) = 0;
+  /// Returns whether a worker polls beside the threads of the program.
+  virtual bool worker_active() const = 0;
+  /// Returns whether background progress runs on a core that compute threads want, too.
+  virtual bool shares_core() const = 0;
+
+  // Of link/.
+  /// Writes the chunk of one planned item at `out`. `staged`: the packet, if its driver is handed pieces later. Large
+  /// eager payloads are then left out of the chunk, and follow as pieces.
+  virtual Written write_item(Peer& peer, strategies::Item& item, std::byte* out, Packet* staged) = 0;
+  /// The bytes of an item no longer need the user's memory.
+  virtual void item_left(strategies::Item& item) = 0;
+  /// `bytes` bulk bytes have left.
+  virtual void bulk_left(Peer& peer, Request& request, std::size_t bytes) = 0;
+  /// Parses the chunks of a packet; see receive_path::chunks().
+  virtual const char* parse_chunks(Peer& peer, std::span<const std::byte> bytes, std::size_t* done) = 0;
+  /// No driver writes to the memory of peer.bundle->landings[index] any more.
+  virtual void landing_closed(Peer& peer, std::size_t index) = 0;
+
+  // Of protocol/.
+  virtual const char* on_chunk(Peer& peer, const wire::Chunk& chunk) = 0;
+  /// Writes the envelope of a large message; see rendezvous/announce.hpp.
+  virtual std::byte* write_rts(Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
+                               const Adverts::Theirs* offered) = 0;
+  /// Moves the data of a large message that was kept, and has met its receive now.
+  virtual void start_transfer(Request& request, Message& message) = 0;
+  /// A large receive waits in the tables: its sender may be told.
+  virtual void receive_posted(Request& request, Peer& peer) = 0;
+  /// Takes back what the sender was told. Returns false if the sender has taken the receive.
+  virtual bool withdraw_rtr(Request& request) = 0;
+  virtual void forget_rtr(Request& request) = 0;
+
+  // Of a multicast: multicast/.
+  /// Returns the bytes that the route of a leg takes in its envelope; write_route() writes them.
+  virtual std::size_t route_size(const Request& leg) const = 0;
+  virtual std::byte* write_route(const Request& leg, std::byte* out) const = 0;
+  /// Returns whether the destination takes its data from another rank than this one.
+  virtual bool is_read_elsewhere(const Request& request) const = 0;
+  /// Returns where the destination of a shelved leg finds the data.
+  virtual const drivers::Exposure& shelved_source(const Request& leg) const = 0;
+  /// A forward has sent all that it could.
+  virtual void forward_paused(Request& forward) = 0;
+
+  // ---- constants after create() ---------------------------------------------------------------------------------
+  Platform& platform;
+  int rank, size;
+  LogLevel verbosity;
+  std::uint64_t eager_setting;  ///< 0: the driver decides.
+  bool pushes;                  ///< large receives are offered to their senders (RTR).
+  bool crowded;                 ///< more ranks on this host than processing units: spinning does not pay.
+  std::uint64_t incarnation;
+
+  // ---- shared, each with its own discipline ---------------------------------------------------------------------
+  ltask::SubmitLock lock;
+  ltask::TaskQueue tasks;  ///< for the threads that make progress.
+  ltask::Sleeper sleeper;
+  HangWatch watch;
+  EngineCounters counters;
+  std::vector<std::unique_ptr<DriverSlot>> slots;  ///< in order of preference; constant after create().
+  matching::Heater heater;                         ///< warms the matcher's memory.
+
+  // ---- under the lock -------------------------------------------------------------------------------------------
+  std::unique_ptr<Peer*[]> peers;
+  std::vector<std::unique_ptr<Peer>> active_peers;
+  SessionTable sessions;
+  Matcher matcher;
+  Lookahead lookahead;             ///< prefetches what drivers present.
+  HandleTable<Request> sends;      ///< sends that a peer may name: rendezvous, synchronous.
+  HandleTable<Request> transfers;  ///< receives whose bulk data is on its way.
+  MessagePool messages;
+  NodeFifo held;      ///< messages held by receives without a buffer
+  CreditPool credit;  ///< for unexpected messages
+  ControlPool controls;
+  std::vector<std::unique_ptr<Packet>> free_packets;
+  std::vector<std::byte> bulk_staging;  ///< see link/transmit.cpp
+  std::vector<Peer*> dirty;
+  Departures departures;
+  std::vector<Rail*> lulled;        ///< rails delayed until the next progress call.
+  bool lulls_over = false;          ///< that progress call is running.
+  std::uint64_t pending_sends = 0;  ///< not finalized.
+  Stage stage = Stage::running;
+  NotYet not_yet;
+  rendezvous::State& large;  ///< large messages on their way; see rendezvous/state.hpp
+  Casts& casts;
+  std::unique_ptr<EventLog> event_log;        ///< nullptr: tracing is off.
+  std::uint64_t flip_countdown;               ///< fault injection; 0: off.
+  bool looks_closely;                         ///< tracing or fault injection is on.
+  std::function<void(Session&)> new_session;  ///< called when a peer is the first to mention a session.
+
+ protected:
+  Context(Platform& platform, const Settings& settings, const Bootstrap& bootstrap, rendezvous::State& large,
+          Casts& casts);
+  ~Context() = default;
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+ private:
+  virtual Peer& first_contact(int to) = 0;
+  virtual void buffered_send_over(Request& request) = 0;
+  [[gnu::always_inline]] void note_outcome(Request& request, int error) {
+    assert(request.stage != Request::Stage::idle && "a request ends once");
+    request.status_error = error;
+    request.stage = Request::Stage::idle;
+    --request.session->pending;
+    if (error != CANELE_OK) [[unlikely]]
+      count_failure(error);
+  }
+  void publish_to_listeners(Request& request, unsigned events);
+  void count_failure(int error);
+  [[gnu::cold]] void trace_slowly(Event kind, int of, const Session* session, std::uint64_t tag, std::uint64_t length);
+};
+
+inline void Request::begin(const Context& of) {
+  withheld = offering = copying = false;
+  part = Part::none;
+  tick = of.watch.tick();
+}
+
+/// Depth of callbacks on this thread; blocking calls are refused above 0. The TLS model is fast because every
+/// canele_wait reads it.
+extern constinit thread_local int callbacks_on_this_thread __attribute__((tls_model("initial-exec")));
+inline int callback_depth() { return callbacks_on_this_thread; }
+
+}  // namespace canele::comm

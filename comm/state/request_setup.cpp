@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The request of a send.
+#include "comm/state/request_setup.hpp"
+
+#include <new>
+
+namespace canele::comm {
+
+void prepare_send(Request& request, Session& session, int rank, std::uint64_t tag, const canele_data_t& data,
+                  std::size_t header) {
+  prepare(request, session, Request::Kind::send);
+  request.data = data;
+  request.rank = rank;
+  request.status_tag = tag;
+  request.status_length = data.length;
+  request.synchronous = request.rendezvous = false;
+  request.header = static_cast<std::uint16_t>(header);
+  request.bulk_rail = nullptr;
+  request.exposure = 0;
+  request.handle = 0;
+  request.moved = request.expected = 0;
+  new (&request.item) strategies::Item;
+  request.stage = Request::Stage::posted;
+}
+
+}  // namespace canele::comm
