@@ -161,9 +161,11 @@ build_ahead() {
   at_exit "kill -- -$builder 2>/dev/null || true"
 }
 
-# The work of the background process.
+# The work of the background process. Its session is a scheduling group of its own, in which nice alone means nothing
+# to the tests of this session: the group is given the lowest priority, too (sched(7), autogroup).
 build_all_ahead() {
   local name status
+  { echo 19 >/proc/self/autogroup; } 2>/dev/null || true
   for name in "${ahead[@]}"; do
     status=0
     (build_it "$name") >"$logs/ahead-$name.log" 2>&1 </dev/null || status=$?

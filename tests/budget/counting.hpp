@@ -47,6 +47,7 @@ template <typename World>
   alignas(64) char own_line[64];
   asm volatile("" : : "r"(own_line) : "memory");
   empty_cache();
+  if constexpr (requires { world.before_step(); }) world.before_step();
   CALLGRIND_TOGGLE_COLLECT;
   step.run(world);
   CALLGRIND_TOGGLE_COLLECT;
