@@ -105,11 +105,12 @@ void Threads::batch(int n, std::vector<double>& times, std::vector<std::uint64_t
     std::vector<double>& part = parts[i];
     part.reserve(most_samples / static_cast<std::size_t>(n));
     std::uint64_t count = 0;
-    for (; !over.load(std::memory_order_relaxed); ++count) {
+    do {  // once at least: on a slow machine the time is over before a thread has begun
       const std::uint64_t begin = bench_.clock.now();
       ping(bench_.link, first_tag + static_cast<int>(i), count);
       if (part.size() < part.capacity()) part.push_back(one_way_us(begin));
-    }
+      ++count;
+    } while (!over.load(std::memory_order_relaxed));
     counts[i] = count;  // in time: before the last ball
     ping(bench_.link, first_tag + static_cast<int>(i), last_ball);
   };

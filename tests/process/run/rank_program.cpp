@@ -26,7 +26,7 @@ using canele::comm::Blob;
 using canele::comm::Bootstrap;
 
 constexpr std::uint64_t second = 1'000'000'000;
-constexpr std::uint64_t patience = 30 * second;
+constexpr std::uint64_t patience = 300 * second;  // a crowded machine takes long to start 64 ranks
 
 [[noreturn]] void misbehaved(const std::string& what) {
   std::fprintf(stderr, "rank program: %s\n", what.c_str());
