@@ -136,23 +136,24 @@ bool Job::start_ranks(const std::string& program) {
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null < 0) throw std::runtime_error(fmt::format("/dev/null: {} (ulimit -n)", std::strerror(errno)));
   Launch launch = prepare(program);
-  bool all_started = true;
-  for (int rank = 0; rank < options_.ranks && all_started; ++rank) {
+  bool startable = true;
+  for (int rank = 0; rank < options_.ranks && startable; ++rank) {
+    if (rank > 0 && ended_at_start()) break;
     launch.namespace_fd = namespaces.descriptor(rank);
     launch.stdin_fd = rank == 0 ? input_.rank_end() : null;
     launch.stdout_fd = out_ ? out_->write_end(rank) : 1;
     launch.stderr_fd = err_ ? err_->write_end(rank) : 2;
     launch.bind = !places.empty();
     if (launch.bind) launch.cpus = places[static_cast<std::size_t>(rank) % places.size()];
-    all_started = start_rank(rank, launch, base) && !ended_at_start();
+    startable = start_rank(rank, launch, base);
     server_.started(rank);
   }
   close(null);
-  return all_started;
+  return startable;
 }
 
-/// Handles events while ranks are still being started, which takes time for a thousand ranks. Ranks that already run
-/// may want answers, may fail, or may have to be ended.
+/// Handles events before the next rank is started, because the start of a thousand ranks takes time. Returns true if
+/// the job is ending: the other ranks are not started then, and the ranks that run end as in a job that has all ranks.
 bool Job::ended_at_start() {
   see_server();
   see_signals();
@@ -260,7 +261,7 @@ void Job::see_signals() {
 
 void Job::pass_on(int signal) {
   if (signal != SIGINT && signal != SIGTERM && signal != SIGHUP) return processes_.signal_all(signal);
-  ++endings_asked_;
+  if (++endings_asked_ == 1) end_signal_ = signal;
   ended_by_us_ = true;
   verdict_.interrupted();
   if (processes_.running() == 0) return kill_ranks();
@@ -268,7 +269,6 @@ void Job::pass_on(int signal) {
     verdict_.failed(128 + signal);
     return kill_ranks();
   }
-  end_signal_ = signal;
   if (signal == SIGINT && isatty(2) == 1)
     say(fmt::format("the ranks are asked to end; Ctrl-C again kills them at once, --grace in {} s", options_.grace_s));
   asked_ = fmt::format("SIG{} was passed on {} s ago (--grace)", sigabbrev_np(signal), options_.grace_s);

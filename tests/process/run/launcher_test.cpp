@@ -322,6 +322,18 @@ TEST(Signals, TheSecondInterruptKills) {
   EXPECT_EQ(result.code, 130);
 }
 
+/// The signal usually arrives while ranks are still being started.
+TEST(Signals, AskTheRanksThatHaveStarted) {
+  Launched launched({launcher, "-n", "100", "--grace", "1000", "sh", "-c",
+                     "trap 'echo got TERM; exit 0' TERM; echo ready; " + idle});
+  ASSERT_TRUE(launched.wait_for("ready", 1));
+  launched.send(SIGTERM);
+  const Result result = launched.finish();
+  EXPECT_GE(count(result.out, "got TERM"), 1) << result.out << result.err;
+  EXPECT_TRUE(result.code == 143 || (result.code == 0 && count(result.out, "ready") == 100)) << result.code;
+  EXPECT_EQ(launched.traces(), "");
+}
+
 TEST(Traces, GrandchildrenEndWithTheJob) {
   EXPECT_EQ(shell({"-n", "2"}, "setsid sleep 1000 & sleep 1001 & exit 0").code, 0);
   EXPECT_EQ(shell({"-n", "2"}, "(setsid sh -c 'sleep 1000 & exec sleep 1001' &) ; kill -9 $$").code, 137);
