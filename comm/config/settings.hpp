@@ -69,11 +69,11 @@ enum class Setting : int {
 enum class Source : std::uint8_t { fallback, environment, options };
 
 struct SettingInfo {
-  std::string_view name;      ///< without CANELE_.
-  std::string_view fallback;  ///< default value, as text.
-  std::string_view unit;      ///< "", "bytes", "s", "ns".
-  std::string_view help;      ///< what it does, and its trade-offs.
-  std::string_view values;    ///< for people: "fifo | aggregate | priority".
+  std::string_view name = {};      ///< without CANELE_.
+  std::string_view fallback = {};  ///< default value, as text.
+  std::string_view unit = {};      ///< "", "bytes", "s", "us", "ns".
+  std::string_view help = {};      ///< what it does, and its trade-offs.
+  std::string_view values = {};    ///< for people: "fifo | aggregate | priority".
 };
 
 class Settings {
