@@ -162,7 +162,9 @@ void print_settings(const json& info) {
     fmt::print("  {} = {}{}{}\n", text_of(one, "variable"), value.empty() ? "\"\"" : value,
                unit.empty() ? "" : " " + unit,
                one.at("source") == "default" ? "" : "   (from the " + text_of(one, "source") + ")");
-    fmt::print("      values: {}; default: {}\n", text_of(one, "values"), fallback.empty() ? "\"\"" : fallback);
+    const std::string alias = text_of(one, "alias");
+    fmt::print("      values: {}; default: {}{}\n", text_of(one, "values"), fallback.empty() ? "\"\"" : fallback,
+               alias.empty() ? "" : "; old name: " + alias);
     fmt::print("      {}\n", wrapped(text_of(one, "help"), 6, 110));
   }
 }

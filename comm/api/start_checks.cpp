@@ -107,6 +107,7 @@ void warn_of_settings(Engine& engine) {
   const Settings& settings = *engine.settings;
   if (engine.rank == 0) {
     for (const std::string& text : settings.warnings()) engine.log(LogLevel::warning, text);
+    for (const std::string& text : settings.notes()) engine.log(LogLevel::info, text);
     for (const Setting setting : written_at_the_end) {
       const std::string& file = settings.text(setting);
       if (engine.size == 1 || file.empty() || file == "-" || file.find("%r") != std::string::npos) continue;

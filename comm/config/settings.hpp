@@ -5,6 +5,7 @@
 // The engine reads the settings at start; canele-info prints them. A Settings object is immutable after construction,
 // so any thread may read it. Each value has a source (default, environment, options), which canele-info shows. An
 // unknown CANELE_* variable gives a warning with the nearest known name. A wrong value of a known variable is an error.
+// The old name of a setting (SettingInfo::alias) gives a note. Both names in one source are an error.
 #pragma once
 
 #include <cstdint>
@@ -70,6 +71,7 @@ enum class Source : std::uint8_t { fallback, environment, options };
 
 struct SettingInfo {
   std::string_view name = {};      ///< without CANELE_.
+  std::string_view alias = {};     ///< the old name, without CANELE_; "": none. Works for two releases.
   std::string_view fallback = {};  ///< default value, as text.
   std::string_view unit = {};      ///< "", "bytes", "s", "us", "ns".
   std::string_view help = {};      ///< what it does, and its trade-offs.
@@ -81,11 +83,14 @@ class Settings {
   enum class Warnings : bool { now, later };
 
   /// Reads the environment through `platform`, then `overrides` ("CANELE_NAME=value"). An error is kept in error().
-  /// Warnings are logged now, or kept so that one rank can log them for all.
+  /// Warnings and notes are logged now, or kept so that one rank can log them for all.
   Settings(Platform& platform, std::span<const std::string> overrides, Warnings when = Warnings::now);
 
   /// Returns the warnings that were kept.
   const std::vector<std::string>& warnings() const { return warnings_; }
+
+  /// Returns a line for each old name in use, for VERBOSE=2, if they were kept.
+  const std::vector<std::string>& notes() const { return notes_; }
 
   /// Returns "", or what is wrong and what was expected.
   const std::string& error() const { return error_; }
@@ -99,8 +104,9 @@ class Settings {
   Source source(Setting setting) const { return values_[static_cast<int>(setting)].source; }
 
   static const SettingInfo& info(Setting setting);
-  /// Returns the value of a setting by name ("TCP_PORT"), or `fallback` if there is no such setting. Drivers use it. A
-  /// driver that is a module may have settings of its own, CANELE_<ITS NAME>_..., which no table knows.
+  /// Returns the value of a setting by its name ("TCP_PORT") or old name, or `fallback` if there is no such setting.
+  /// Drivers use it. A driver that is a module may have settings of its own, CANELE_<ITS NAME>_..., which no table
+  /// knows.
   std::string by_name(std::string_view name, std::string_view fallback) const;
 
  private:
@@ -108,12 +114,14 @@ class Settings {
     std::string text;
     Source source = Source::fallback;
   };
+  class Reader;
   bool belongs_to_a_module(std::string_view variable) const;
+  void log_or_keep(Platform& platform, Warnings when, std::vector<std::string> warnings);
 
   std::vector<Value> values_;
   std::vector<std::pair<std::string, std::string>> unknown_;  ///< variables of the environment, without CANELE_
   std::string error_;
-  std::vector<std::string> warnings_;
+  std::vector<std::string> warnings_, notes_;
 };
 
 }  // namespace canele::comm
