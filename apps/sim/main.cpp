@@ -293,7 +293,8 @@ void add_cores_options(CLI::App& app, Arguments* arguments) {
   group.add_flag(
       "--engines", options.engines,
       "run the production engine of each rank, its worker and calling thread; one node; and let it choose S");
-  group.add_flag("--shared-copies", options.shared_copies, "engines: both ends of a message copy (CANELE_PUSH=on)");
+  group.add_flag("--shared-copies", options.shared_copies,
+                 "engines: both ends of a message copy (CANELE_RECEIVER_INITIATED=on)");
   group.add_option("--computation", options.computation, "times what would hide the blocking collective on all cores")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();

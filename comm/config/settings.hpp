@@ -25,45 +25,45 @@ enum class Setting : int {
   decorators,       ///< decorators around drivers.
   strategy,         ///< fifo, aggregate, priority.
   matcher,          ///< table, or a baseline for comparison.
-  heater,           ///< µs between passes over the matcher's blocks; 0: none.
+  cache_warmer,     ///< µs between passes over the matcher's blocks; 0: none.
   worker,           ///< none, auto, bound, idle, timer, bound+idle.
   worker_interval,  ///< µs between the turns of a timer worker.
   worker_core,      ///< core of the bound worker (logical index), or "auto": unpinned until the host runtime binds it.
   worker_place,     ///< auto, bind, numa, odd-even: place of the bound worker if no core is named.
-  worker_company,   ///< busy: the program's threads use all cores all the time; or "auto".
-  spread,           ///< auto: ranks that fill the host are pinned, each to its share of the units; or off.
+  host_threads,     ///< busy: the program's threads use all cores all the time; or "auto".
+  rank_affinity,    ///< auto: ranks that fill the host are pinned, each to its share of the units; or off.
   eager_limit,      ///< bytes up to which a message is sent eagerly, or "auto" (the driver decides).
-  unexpected_memory,    ///< bytes for unexpected messages, or "auto".
-  unexpected_per_peer,  ///< bytes for unexpected messages of one rank, or "auto".
-  multicast,            ///< the shape of multicasts.
-  multicast_memory,     ///< bytes for data that is forwarded before its receive has a buffer.
-  collectives,          ///< the algorithms of collectives, by operation.
-  split_tree,           ///< levels of a tree for the threads that compute, or "auto".
-  push,                 ///< on, off: large receives send an RTR to their senders.
-  checksum,             ///< off, packets: a CRC32C for all that drivers carry.
-  spin,                 ///< ns to spin before yielding when idle, or "auto".
-  start_timeout,        ///< seconds to wait for all ranks at start.
-  finalize_timeout,     ///< seconds to wait for all ranks at the end.
-  counters,             ///< file to write the counters to at finalize; "%r" becomes the rank; "" none; "-" stderr.
-  profile,              ///< file to write the profile of MPI functions to at MPI_Finalize, named as for counters.
-  trace,                ///< file to write the last events to at finalize, named as for counters.
-  trace_events,         ///< number of events in the trace.
-  verbose,              ///< 0 errors, 1 warnings, 2 info, 3 debug.
-  tcp_interface,        ///< interface or address that the tcp driver listens on; "auto".
-  tcp_port,             ///< first port to try; 0 any.
-  tcp_silence,          ///< seconds without an answer from a host until its ranks have failed.
-  tcp_send_buffer,      ///< bytes that the kernel may keep for each connection; 0: its choice.
-  shm_cma,              ///< auto, off: whether cross-memory attach may be used.
-  shm_cma_from,         ///< bytes from which cross-memory attach is used.
-  shm_shelf,            ///< broadcast segment: one copy for several ranks.
-  shm_membarrier,       ///< auto, off: whether going to sleep takes one membarrier() instead of a fence in every send.
-  ofi_provider,         ///< libfabric provider; "": the best.
-  ofi_domain,           ///< libfabric domain (interface, adapter); "": the first that other hosts reach.
-  ofi_multi_recv,       ///< auto, on, off: whether one receive buffer takes many messages.
-  ofi_silence,          ///< seconds without an answer from a host until its ranks have failed, for TCP providers.
-  samples,              ///< directory of what canele-perf sample measured; "": the user's cache; "off".
-  hang_report,          ///< seconds without progress before a report on stuck operations is written; 0 never.
-  fault,                ///< faults for tests, e.g. "flip-byte:1000"; "": none.
+  unexpected_memory,      ///< bytes for unexpected messages, or "auto".
+  unexpected_per_peer,    ///< bytes for unexpected messages of one rank, or "auto".
+  multicast,              ///< the shape of multicasts.
+  multicast_memory,       ///< bytes for data that is forwarded before its receive has a buffer.
+  collectives,            ///< the algorithms of collectives, by operation.
+  split_tree,             ///< levels of a tree for the threads that compute, or "auto".
+  receiver_initiated,     ///< on, off: large receives send an RTR to their senders.
+  checksum,               ///< off, packets: a CRC32C for all that drivers carry.
+  spin,                   ///< ns to spin before yielding when idle, or "auto".
+  start_timeout,          ///< seconds to wait for all ranks at start.
+  finalize_timeout,       ///< seconds to wait for all ranks at the end.
+  counters,               ///< file to write the counters to at finalize; "%r" becomes the rank; "" none; "-" stderr.
+  profile,                ///< file to write the profile of MPI functions to at MPI_Finalize, named as for counters.
+  trace,                  ///< file to write the last events to at finalize, named as for counters.
+  trace_events,           ///< number of events in the trace.
+  verbose,                ///< 0 errors, 1 warnings, 2 info, 3 debug.
+  tcp_interface,          ///< interface or address that the tcp driver listens on; "auto".
+  tcp_port,               ///< first port to try; 0 any.
+  tcp_peer_timeout,       ///< seconds without an answer from a host until its ranks have failed.
+  tcp_send_buffer,        ///< bytes that the kernel may keep for each connection; 0: its choice.
+  shm_cma,                ///< auto, off: whether cross-memory attach may be used.
+  shm_cma_min,            ///< bytes from which cross-memory attach is used.
+  shm_broadcast_segment,  ///< broadcast segment: one copy for several ranks.
+  shm_membarrier,    ///< auto, off: whether going to sleep takes one membarrier() instead of a fence in every send.
+  ofi_provider,      ///< libfabric provider; "": the best.
+  ofi_domain,        ///< libfabric domain (interface, adapter); "": the first that other hosts reach.
+  ofi_multi_recv,    ///< auto, on, off: whether one receive buffer takes many messages.
+  ofi_peer_timeout,  ///< seconds without an answer from a host until its ranks have failed, for TCP providers.
+  samples,           ///< directory of what canele-perf sample measured; "": the user's cache; "off".
+  hang_report,       ///< seconds without progress before a report on stuck operations is written; 0 never.
+  fault,             ///< faults for tests, e.g. "flip-byte:1000"; "": none.
   count
 };
 

@@ -52,7 +52,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
               .values = "table | list | bins | peers | arrays | vector | fuzzy"},
      .kind = SettingKind::choice,
      .words = known_matchers},
-    {.info = {.name = "HEATER",
+    {.info = {.name = "CACHE_WARMER",
+              .alias = "HEATER",
               .fallback = "0",
               .unit = "us",
               .help = "Time from one pass to the next over the memory of CANELE_MATCHER=arrays, vector or fuzzy, by "
@@ -104,7 +105,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
               .values = "auto | bind | numa | odd-even"},
      .kind = SettingKind::choice,
      .words = "auto bind numa odd-even"},
-    {.info = {.name = "WORKER_COMPANY",
+    {.info = {.name = "HOST_THREADS",
+              .alias = "WORKER_COMPANY",
               .fallback = "auto",
               .help = "What runs beside a bound worker where a host has fewer cores than its ranks have workers and "
                       "one thread more each. busy: threads that compute or poll all the time, as a task runtime's "
@@ -115,7 +117,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
               .values = "auto | busy"},
      .kind = SettingKind::choice,
      .words = "auto busy"},
-    {.info = {.name = "SPREAD",
+    {.info = {.name = "RANK_AFFINITY",
+              .alias = "SPREAD",
               .fallback = "auto",
               .help = "Where a host has as many ranks as units, or more. auto: the thread that starts the engine "
                       "moves to its rank's share of the units, in turn, and back there now and then while it waits; "
@@ -193,7 +196,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      .kind = SettingKind::number,
      .may_be_auto = true,
      .most = 32},
-    {.info = {.name = "PUSH",
+    {.info = {.name = "RECEIVER_INITIATED",
+              .alias = "PUSH",
               .fallback = "auto",
               .help = "Whether a large receive on the same host is offered to its sender, which then writes the data "
                       "there while the receiver computes; both copy if both wait. Costs a small message for each "
@@ -290,7 +294,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
               .values = "0 to 65535"},
      .kind = SettingKind::number,
      .most = 65'535},
-    {.info = {.name = "TCP_SILENCE",
+    {.info = {.name = "TCP_PEER_TIMEOUT",
+              .alias = "TCP_SILENCE",
               .fallback = "30",
               .unit = "s",
               .help = "Time without an answer from the kernel of a peer's host after which a TCP connection counts "
@@ -317,7 +322,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
               .values = "auto | off"},
      .kind = SettingKind::choice,
      .words = "auto off"},
-    {.info = {.name = "SHM_CMA_FROM",
+    {.info = {.name = "SHM_CMA_MIN",
+              .alias = "SHM_CMA_FROM",
               .fallback = "auto",
               .unit = "bytes",
               .help = "Shorter messages go through shared buffers even where cross-memory attach is used. auto: "
@@ -327,7 +333,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      .kind = SettingKind::number,
      .may_be_auto = true,
      .most = std::uint64_t{1} << 30},
-    {.info = {.name = "SHM_SHELF",
+    {.info = {.name = "SHM_BROADCAST_SEGMENT",
+              .alias = "SHM_SHELF",
               .fallback = "auto",
               .help = "Whether a message to several ranks of this host, or a long one of a collective whose ranks "
                       "share cores, is copied to memory that all of them read. auto: where the kernel takes longer "
@@ -362,11 +369,12 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
               .values = "auto | on | off"},
      .kind = SettingKind::choice,
      .words = "auto on off"},
-    {.info = {.name = "OFI_SILENCE",
+    {.info = {.name = "OFI_PEER_TIMEOUT",
+              .alias = "OFI_SILENCE",
               .fallback = "30",
               .unit = "s",
               .help = "Time without an answer from the kernel of a peer's host after which the peer counts as lost. "
-                      "Only for providers over TCP; as CANELE_TCP_SILENCE.",
+                      "Only for providers over TCP; as CANELE_TCP_PEER_TIMEOUT.",
               .values = "3 to 86400"},
      .kind = SettingKind::number,
      .least = 3,

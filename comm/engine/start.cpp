@@ -34,7 +34,7 @@ ltask::Idle::Budget idle_budget(const Settings& settings, bool crowded) {
 }
 
 bool pushes(const Settings& settings, bool crowded) {
-  const std::string& how = settings.text(Setting::push);
+  const std::string& how = settings.text(Setting::receiver_initiated);
   return how == "on" || (how == "auto" && !crowded);
 }
 
@@ -292,7 +292,7 @@ Engine::Engine(EngineParts parts)
       on_this_machine(parts.on_this_machine),
       watch(settings->number(Setting::hang_report) * 1'000'000'000, platform.now_ns()),
       crowded(crowded_host(platform, *bootstrap)),
-      heater(settings->number(Setting::heater) * 1000),
+      heater(settings->number(Setting::cache_warmer) * 1000),
       peers(new Peer*[static_cast<std::size_t>(bootstrap->size())]()),
       matcher(platform.random(), matching::make_alternative(settings->text(Setting::matcher), incarnation,
                                                             matching::best_isa(), &heater.regions)),
@@ -303,7 +303,7 @@ Engine::Engine(EngineParts parts)
   casts.own.engine = this;
   casts.stock_limit = settings->number(Setting::multicast_memory);
   casts.forced = multicast::shape_named(settings->text(Setting::multicast));
-  if (settings->text(Setting::worker_company) == "busy" && crowded_host(platform, *bootstrap, 2)) {
+  if (settings->text(Setting::host_threads) == "busy" && crowded_host(platform, *bootstrap, 2)) {
     no_core_for_worker = true;
     helper.expect_company();
   }

@@ -89,7 +89,7 @@ void OfiDriver::look_at_lifelines() {
         break;
       case Lifelines::End::silent:
         fail(link, link.state == Link::State::up,
-             "no answer from its host for " + std::to_string(silence_s_) + " s (CANELE_OFI_SILENCE)", false);
+             "no answer from its host for " + std::to_string(silence_s_) + " s (CANELE_OFI_PEER_TIMEOUT)", false);
         break;
       case Lifelines::End::unreachable:
         if (link.state != Link::State::up) fail(link, false, "its host cannot be reached", false);

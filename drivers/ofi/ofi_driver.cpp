@@ -75,7 +75,8 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
 }
 
 bool OfiDriver::open_lifelines(std::string* reason) {
-  if (!net::read_number(*context_, "OFI_SILENCE", "30", 3, "seconds, at least 3", &silence_s_, reason)) return false;
+  if (!net::read_number(*context_, "OFI_PEER_TIMEOUT", "30", 3, "seconds, at least 3", &silence_s_, reason))
+    return false;
   lifelines_ = std::make_unique<Lifelines>(*context_, silence_s_);
   if (lifelines_->open(endpoint_->name(), endpoint_->descriptor())) return true;
   *reason = "ofi: no descriptor is left for an epoll set";

@@ -52,7 +52,7 @@ Status TcpDriver::open_impl(DriverContext& context, Address* address, std::strin
   }
   if (!net::read_number(context, "TCP_SEND_BUFFER", "0", 0, "bytes, 0 for the kernel's choice", &send_buffer_,
                         reason) ||
-      !net::read_number(context, "TCP_SILENCE", "30", 3, "seconds, at least 3", &silence_s_, reason)) {
+      !net::read_number(context, "TCP_PEER_TIMEOUT", "30", 3, "seconds, at least 3", &silence_s_, reason)) {
     return Status::failed;
   }
   connector_ = std::make_unique<Connector>(context, epoll_.get());

@@ -74,12 +74,17 @@ int check_worker() {
       "one no request of StarPU would end. Unset CANELE_WORKER, or set it to bound or auto");
 }
 
+/// Returns whether the environment has a setting, by its name or its old name.
+bool is_given(const char* name, const char* old_name) {
+  return std::getenv(name) != nullptr || std::getenv(old_name) != nullptr;
+}
+
 /// Asks for a worker, and for settings that suit StarPU's threads, which compute or poll all the time, on too few
 /// cores. Turns membarrier off: it would interrupt every core of the job each time that the worker sleeps.
 void add_worker(std::vector<const char*>& settings) {
   if (std::getenv("CANELE_WORKER") != nullptr) return;
   settings.push_back("CANELE_WORKER=bound");
-  if (std::getenv("CANELE_WORKER_COMPANY") == nullptr) settings.push_back("CANELE_WORKER_COMPANY=busy");
+  if (!is_given("CANELE_HOST_THREADS", "CANELE_WORKER_COMPANY")) settings.push_back("CANELE_HOST_THREADS=busy");
   if (std::getenv("CANELE_SHM_MEMBARRIER") == nullptr) settings.push_back("CANELE_SHM_MEMBARRIER=off");
 }
 

@@ -130,7 +130,7 @@ enum canele_worker {
 
 /** Starts the given workers (of enum canele_worker: one kind, or BOUND | IDLE) and stops all others. CANELE_WORKER does
  * this at the start. Blocks until the stopped workers have left their current task. Any thread. With
- * CANELE_WORKER_COMPANY=busy, AUTO may replace BOUND. CANELE_EINVAL: the kinds cannot be combined. CANELE_EDEADLK in a
+ * CANELE_HOST_THREADS=busy, AUTO may replace BOUND. CANELE_EINVAL: the kinds cannot be combined. CANELE_EDEADLK in a
  * callback. CANELE_ENOMEM: the system has no thread. */
 CANELE_API int canele_worker_use(canele_engine_t *engine, unsigned kinds);
 

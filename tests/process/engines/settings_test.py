@@ -26,13 +26,13 @@ WRONG = {
     "DECORATORS": ("zzz", "delay:us=x", "check,zzz"),
     "STRATEGY": CHOICE,
     "MATCHER": CHOICE,
-    "HEATER": NUMBER,
+    "CACHE_WARMER": NUMBER,
     "WORKER": (*CHOICE, "bound+timer"),
     "WORKER_INTERVAL": (*NUMBER, "0"),
     "WORKER_CORE": (*NUMBER, "99999", "4294967296"),
     "WORKER_PLACE": CHOICE,
-    "WORKER_COMPANY": CHOICE,
-    "SPREAD": CHOICE,
+    "HOST_THREADS": CHOICE,
+    "RANK_AFFINITY": CHOICE,
     "EAGER_LIMIT": (*NUMBER, "8q"),
     "UNEXPECTED_MEMORY": (*NUMBER, "1"),
     "UNEXPECTED_PER_PEER": NUMBER,
@@ -40,7 +40,7 @@ WRONG = {
     "MULTICAST_MEMORY": NUMBER,
     "COLLECTIVES": ("zzz", "bcast=zzz", "zzz=ring"),
     "SPLIT_TREE": NUMBER,
-    "PUSH": CHOICE,
+    "RECEIVER_INITIATED": CHOICE,
     "CHECKSUM": (*CHOICE, "on"),
     "SPIN": NUMBER,
     "START_TIMEOUT": (*NUMBER, "0"),
@@ -51,14 +51,14 @@ WRONG = {
     "TRACE_EVENTS": NUMBER,
     "VERBOSE": (*NUMBER, "4"),
     "TCP_PORT": (*NUMBER, "65536"),
-    "TCP_SILENCE": NUMBER,
+    "TCP_PEER_TIMEOUT": NUMBER,
     "TCP_SEND_BUFFER": (*NUMBER, "4k"),
     "SHM_CMA": (*CHOICE, "on"),
-    "SHM_CMA_FROM": (*NUMBER, "4k"),
-    "SHM_SHELF": CHOICE,
+    "SHM_CMA_MIN": (*NUMBER, "4k"),
+    "SHM_BROADCAST_SEGMENT": CHOICE,
     "SHM_MEMBARRIER": CHOICE,
     "OFI_MULTI_RECV": CHOICE,
-    "OFI_SILENCE": NUMBER,
+    "OFI_PEER_TIMEOUT": NUMBER,
     "HANG_REPORT": NUMBER,
     "FAULT": ("flip-byte", "zzz:1"),
 }
@@ -150,6 +150,12 @@ class Jobs(unittest.TestCase):
         self.assertEqual(len(lines), 1, done.all)
         for word in words:
             self.assertIn(word, lines[0])
+
+    def test_old_names(self):
+        done = job(4, CANELE_SPREAD="off", CANELE_VERBOSE="2")
+        self.assertEqual(done.stderr.count("CANELE_SPREAD is an old name; expected: CANELE_RANK_AFFINITY"), 1, done.all)
+        done = job(4, CANELE_SPREAD="off", CANELE_RANK_AFFINITY="off")
+        self.assertIn(f"code {EINVAL}: CANELE_SPREAD and CANELE_RANK_AFFINITY are the old and the new", done.stderr)
 
     def test_warnings_are_said_once(self):
         self.check_warning(("a driver is not used: tcp", "10.254.9.9"), CANELE_TCP_INTERFACE="10.254.9.9")

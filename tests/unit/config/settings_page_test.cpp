@@ -44,6 +44,8 @@ TEST(SettingsPage, SaysWhatTheTableSays) {
     const std::string found = normalised(section(text.str(), name));
     const std::string fallback = info.fallback.empty() ? "empty" : "`" + std::string(info.fallback) + "`";
     EXPECT_NE(found.find("Values: " + normalised(info.values) + "."), std::string::npos) << name;
+    const std::string alias = info.alias.empty() ? "" : "`CANELE_" + std::string(info.alias) + "`.";
+    EXPECT_EQ(found.find("Old name: " + alias) != std::string::npos, !alias.empty()) << name;
     EXPECT_NE(found.find("Default: " + fallback + "."), std::string::npos) << name;
     EXPECT_EQ(found.find("Unit: " + std::string(info.unit) + ".") != std::string::npos, !info.unit.empty()) << name;
     EXPECT_NE(found.find(normalised(info.help)), std::string::npos) << name;

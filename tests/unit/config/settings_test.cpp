@@ -56,13 +56,13 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::decorators, "DECORATORS"},
       {Setting::strategy, "STRATEGY"},
       {Setting::matcher, "MATCHER"},
-      {Setting::heater, "HEATER"},
+      {Setting::cache_warmer, "CACHE_WARMER"},
       {Setting::worker, "WORKER"},
       {Setting::worker_interval, "WORKER_INTERVAL"},
       {Setting::worker_core, "WORKER_CORE"},
       {Setting::worker_place, "WORKER_PLACE"},
-      {Setting::worker_company, "WORKER_COMPANY"},
-      {Setting::spread, "SPREAD"},
+      {Setting::host_threads, "HOST_THREADS"},
+      {Setting::rank_affinity, "RANK_AFFINITY"},
       {Setting::eager_limit, "EAGER_LIMIT"},
       {Setting::unexpected_memory, "UNEXPECTED_MEMORY"},
       {Setting::unexpected_per_peer, "UNEXPECTED_PER_PEER"},
@@ -70,7 +70,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::multicast_memory, "MULTICAST_MEMORY"},
       {Setting::collectives, "COLLECTIVES"},
       {Setting::split_tree, "SPLIT_TREE"},
-      {Setting::push, "PUSH"},
+      {Setting::receiver_initiated, "RECEIVER_INITIATED"},
       {Setting::checksum, "CHECKSUM"},
       {Setting::spin, "SPIN"},
       {Setting::start_timeout, "START_TIMEOUT"},
@@ -82,16 +82,16 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::verbose, "VERBOSE"},
       {Setting::tcp_interface, "TCP_INTERFACE"},
       {Setting::tcp_port, "TCP_PORT"},
-      {Setting::tcp_silence, "TCP_SILENCE"},
+      {Setting::tcp_peer_timeout, "TCP_PEER_TIMEOUT"},
       {Setting::tcp_send_buffer, "TCP_SEND_BUFFER"},
       {Setting::shm_cma, "SHM_CMA"},
-      {Setting::shm_cma_from, "SHM_CMA_FROM"},
-      {Setting::shm_shelf, "SHM_SHELF"},
+      {Setting::shm_cma_min, "SHM_CMA_MIN"},
+      {Setting::shm_broadcast_segment, "SHM_BROADCAST_SEGMENT"},
       {Setting::shm_membarrier, "SHM_MEMBARRIER"},
       {Setting::ofi_provider, "OFI_PROVIDER"},
       {Setting::ofi_domain, "OFI_DOMAIN"},
       {Setting::ofi_multi_recv, "OFI_MULTI_RECV"},
-      {Setting::ofi_silence, "OFI_SILENCE"},
+      {Setting::ofi_peer_timeout, "OFI_PEER_TIMEOUT"},
       {Setting::samples, "SAMPLES"},
       {Setting::hang_report, "HANG_REPORT"},
       {Setting::fault, "FAULT"},
@@ -233,6 +233,67 @@ TEST(Settings, TheFirstMistakeIsKept) {
   const Settings settings = with_environment({{"CANELE_DRIVERS", "x y"}, {"CANELE_TCP_PORT", "y"}});
   expect_parts(settings.error(), {"CANELE_DRIVERS"});
   EXPECT_EQ(settings.text(Setting::drivers), "shm,tcp");
+}
+
+TEST(Settings, AnOldNameWorksAndGivesOneLineAtVerbose2) {
+  FakePlatform platform;
+  platform.environment = {{"CANELE_SPREAD", "off"}, {"CANELE_VERBOSE", "2"}};
+  const Settings settings(platform, {});
+  EXPECT_EQ(settings.error(), "");
+  EXPECT_EQ(settings.text(Setting::rank_affinity), "off");
+  EXPECT_EQ(settings.source(Setting::rank_affinity), Source::environment);
+  EXPECT_TRUE(platform.warnings.empty());
+  EXPECT_EQ(platform.notes, std::vector<std::string>{"CANELE_SPREAD is an old name; expected: CANELE_RANK_AFFINITY"});
+  const Settings later(platform, {}, Settings::Warnings::later);
+  EXPECT_EQ(later.notes(), platform.notes);
+  EXPECT_EQ(platform.notes.size(), 1u);
+}
+
+TEST(Settings, AnOldNameIsQuietBelowVerbose2) {
+  FakePlatform platform;
+  platform.environment = {{"CANELE_SPREAD", "off"}};
+  const std::string overrides[] = {"CANELE_HEATER=7"};
+  const Settings settings(platform, overrides, Settings::Warnings::later);
+  EXPECT_EQ(settings.number(Setting::cache_warmer), 7u);
+  EXPECT_EQ(settings.source(Setting::cache_warmer), Source::options);
+  EXPECT_TRUE(settings.notes().empty());
+  EXPECT_TRUE(settings.warnings().empty());
+}
+
+TEST(Settings, EveryOldNameSetsItsSetting) {
+  const Settings defaults = with_environment({});
+  for (int i = 0; i < static_cast<int>(Setting::count); ++i) {
+    const SettingInfo& info = Settings::info(static_cast<Setting>(i));
+    if (info.alias.empty()) continue;
+    EXPECT_EQ(error_of("CANELE_" + std::string(info.alias), std::string(info.fallback)), "");
+    EXPECT_EQ(defaults.by_name(info.alias, "none"), info.fallback) << "a driver built before the change asks for it";
+    for (int other = 0; other < static_cast<int>(Setting::count); ++other)
+      EXPECT_NE(Settings::info(static_cast<Setting>(other)).name, info.alias);
+  }
+}
+
+TEST(Settings, OldAndNewNameTogetherAreAnError) {
+  const auto error = [](std::map<std::string, std::string> environment, const std::vector<std::string>& overrides) {
+    FakePlatform platform;
+    platform.environment = std::move(environment);
+    return Settings(platform, overrides).error();
+  };
+  EXPECT_EQ(error({{"CANELE_SPREAD", "off"}, {"CANELE_RANK_AFFINITY", "off"}}, {}),
+            "CANELE_SPREAD and CANELE_RANK_AFFINITY are the old and the new name of one setting; expected: "
+            "CANELE_RANK_AFFINITY alone");
+  const std::vector<std::string> both = {"CANELE_RANK_AFFINITY=off", "CANELE_SPREAD=auto"};
+  expect_parts(error({}, both), {"CANELE_SPREAD and CANELE_RANK_AFFINITY", "options of canele_init"});
+  EXPECT_EQ(error({{"CANELE_SPREAD", "off"}, {"CANELE_RANK_AFFINITY", ""}}, {}), "") << "empty means unset";
+  EXPECT_EQ(error({{"CANELE_SPREAD", "off"}}, {"CANELE_RANK_AFFINITY=auto"}), "") << "options win";
+  EXPECT_EQ(error({{"CANELE_RANK_AFFINITY", "off"}}, {"CANELE_SPREAD=auto"}), "") << "options win";
+}
+
+TEST(Settings, ANameNearAnOldOneLeadsToTheNewOne) {
+  FakePlatform platform;
+  platform.environment = {{"CANELE_SPRAED", "off"}};
+  const Settings settings(platform, {});
+  ASSERT_EQ(platform.warnings.size(), 1u);
+  EXPECT_EQ(platform.warnings[0], "unknown variable CANELE_SPRAED ignored; did you mean CANELE_RANK_AFFINITY?");
 }
 
 TEST(Settings, ByNameServesDrivers) {

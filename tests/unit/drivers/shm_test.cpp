@@ -401,7 +401,7 @@ TEST_F(Shm, RefusesToPullWhatMakesNoSense) {
 // One copy serves all peers: later changes to the pieces do not matter, and room is reused.
 TEST_F(Shm, ShelfIsReadByAllPeers) {
   world = std::make_unique<World>(shm_factory, 3);
-  for (int rank = 0; rank < 3; ++rank) node(rank).context.settings["SHM_SHELF"] = "on";
+  for (int rank = 0; rank < 3; ++rank) node(rank).context.settings["SHM_BROADCAST_SEGMENT"] = "on";
   world->open();
   world->join(0, 1);
   world->join(0, 2);

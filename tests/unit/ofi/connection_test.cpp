@@ -372,7 +372,7 @@ TEST_P(OfiConnection, WithoutALifelineAllGoesOn) {
 
 TEST_P(OfiConnection, ASilenceThatMakesNoSenseIsRefused) {
   if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " has no use for it";
-  a.context.settings["OFI_SILENCE"] = "2";
+  a.context.settings["OFI_PEER_TIMEOUT"] = "2";
   Address address;
   std::string reason;
   EXPECT_EQ(a.driver->open(a.context, &address, &reason), Status::failed);
