@@ -38,7 +38,7 @@ std::vector<std::string> settings_of(const Options& options) {
   std::vector<std::string> settings = {"CANELE_DRIVERS=" + options.drivers.front(),
                                        "CANELE_UNEXPECTED_MEMORY=" + std::to_string(options.flood.limit)};
   if (options.flood.per_peer != 0) {
-    settings.push_back("CANELE_UNEXPECTED_PER_PEER=" + std::to_string(options.flood.per_peer));
+    settings.push_back("CANELE_EXPERT_UNEXPECTED_PER_PEER=" + std::to_string(options.flood.per_peer));
   }
   return settings;
 }

@@ -79,6 +79,12 @@ void add_choice(CLI::App& sub, const char* name, std::vector<Value>& values, con
   sub.add_option(name, values, help)->delimiter(',')->transform(CLI::CheckedTransformer(known));
 }
 
+/// Returns the matcher that the environment names, by the setting's name or its old name; nullptr: none.
+const char* configured_matcher() {
+  const char* const name = std::getenv("CANELE_EXPERT_MATCHER");
+  return name != nullptr ? name : std::getenv("CANELE_MATCHER");
+}
+
 void add_match(CLI::App& app, Options& options) {
   constexpr std::uint64_t most = 1 << 21;  // tags are distinct up to that
   MatchOptions& match = options.match;
@@ -97,7 +103,7 @@ void add_match(CLI::App& app, Options& options) {
   sub->add_option("--any-tag", match.any_tag, "Percent of the receives that take any tag; they are posted last")
       ->check(CLI::Range(0.0, 100.0));
   sub->add_option("--matcher", match.matcher,
-                  "Structure that matches, e.g. table or bins (default: as CANELE_MATCHER)");
+                  "Structure that matches, e.g. table or bins (default: as CANELE_EXPERT_MATCHER)");
   sub->add_option("--seed", match.seed, "Of the shuffle, and of the choice of wildcards")->capture_default_str();
   sub->add_flag("--cold", match.cold, "Evict the receiver's caches before each round, which is then a batch");
   sub->add_flag("!--no-counts", match.counts, "Do not count attempts and cache lines");
@@ -107,7 +113,7 @@ void add_match(CLI::App& app, Options& options) {
     std::vector<std::uint64_t>& receives = options.match.receives;
     if (!receives.empty()) return;
     receives = {16, 256, 4'096, 16'384};
-    const char* const configured = std::getenv("CANELE_MATCHER");
+    const char* const configured = configured_matcher();
     const std::string matcher =
         options.match.matcher.empty() && configured != nullptr ? configured : options.match.matcher;
     if (matcher.empty() || matcher == "table") receives.insert(receives.end(), {65'536, 1'048'576});
@@ -137,7 +143,7 @@ void add_flood(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 100'000'000));
   sub->add_option("--limit", flood.limit, "CANELE_UNEXPECTED_MEMORY (default: 64M)")
       ->transform(CLI::AsSizeValue(false));
-  sub->add_option("--per-peer", flood.per_peer, "CANELE_UNEXPECTED_PER_PEER (default: the engine's)")
+  sub->add_option("--per-peer", flood.per_peer, "CANELE_EXPERT_UNEXPECTED_PER_PEER (default: the engine's)")
       ->transform(CLI::AsSizeValue(false));
   sub->add_option("--allow", flood.allow, "Most that a receiver may grow by (default: the limit and a tenth)")
       ->transform(CLI::AsSizeValue(false));

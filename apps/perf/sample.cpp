@@ -141,8 +141,8 @@ json ask_library(const Job* job) {
         return canele_info_json(job != nullptr ? job->engine.native() : nullptr, text, size, needed);
       }));
   for (const json& one : info.at("settings")) {
-    if (one.at("variable") == "CANELE_DECORATORS" && !one.at("value").get<std::string>().empty()) {
-      throw std::runtime_error("CANELE_DECORATORS is set: what would be measured is not the driver; unset it");
+    if (one.at("variable") == "CANELE_EXPERT_DECORATORS" && !one.at("value").get<std::string>().empty()) {
+      throw std::runtime_error("CANELE_EXPERT_DECORATORS is set: what would be measured is not the driver; unset it");
     }
   }
   return info;

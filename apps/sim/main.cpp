@@ -251,7 +251,7 @@ void add_cholesky_options(CLI::App& app, CholeskyOptions* options) {
   group.add_option("--strategy", options->strategy, "of all engines")
       ->check(CLI::IsMember({"fifo", "aggregate", "priority"}))
       ->capture_default_str();
-  group.add_option("--comparison-ns", options->comparison_ns, "what each comparison of a CANELE_MATCHER takes")
+  group.add_option("--comparison-ns", options->comparison_ns, "what each comparison of a CANELE_EXPERT_MATCHER takes")
       ->check(time)
       ->capture_default_str();
   group
@@ -294,7 +294,7 @@ void add_cores_options(CLI::App& app, Arguments* arguments) {
       "--engines", options.engines,
       "run the production engine of each rank, its worker and calling thread; one node; and let it choose S");
   group.add_flag("--shared-copies", options.shared_copies,
-                 "engines: both ends of a message copy (CANELE_RECEIVER_INITIATED=on)");
+                 "engines: both ends of a message copy (CANELE_EXPERT_RECEIVER_INITIATED=on)");
   group.add_option("--computation", options.computation, "times what would hide the blocking collective on all cores")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();

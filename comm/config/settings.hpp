@@ -18,7 +18,8 @@
 
 namespace canele::comm {
 
-/// Every setting, in the order of the table in settings_table.cpp. The variable is CANELE_<NAME>.
+/// Every setting, in the order of the table in settings_table.cpp, which has their names. The variable is
+/// CANELE_<NAME>. Names of settings that no user needs begin with EXPERT_.
 enum class Setting : int {
   drivers,          ///< "shm,tcp": drivers in order of preference ("self" is always there). "a+b": both at once.
   driver_path,      ///< directories with driver modules.
@@ -99,7 +100,7 @@ class Settings {
   /// Returns the value as a number (sizes accept k, M, G; times are in the unit of the table). "auto" gives
   /// `automatic`.
   std::uint64_t number(Setting setting, std::uint64_t automatic = 0) const;
-  /// Returns the number of this fault in CANELE_FAULT; 0 if it is not there.
+  /// Returns the number of this fault in CANELE_EXPERT_FAULT; 0 if it is not there.
   std::uint64_t fault(std::string_view name) const;
   Source source(Setting setting) const { return values_[static_cast<int>(setting)].source; }
 

@@ -2,8 +2,8 @@
 //
 // The table of settings: one row each, in the order of enum Setting.
 //
-// Constants, which settings.cpp reads. docs/settings.md repeats the words of this table; tests/unit/config compares the
-// two.
+// Constants, which settings.cpp reads. docs/settings.md and docs/settings-expert.md repeat the words of this table;
+// tests/unit/config compares them.
 #include "comm/config/settings_table.hpp"
 
 #include "comm/config/names.hpp"
@@ -29,7 +29,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
                       "the library. They are programs: name only directories that you trust.",
               .values = "colon-separated directories"},
      .kind = SettingKind::text},
-    {.info = {.name = "DECORATORS",
+    {.info = {.name = "EXPERT_DECORATORS",
+              .alias = "DECORATORS",
               .help = "What is wrapped around every driver, the outermost first: trace (a line per call), delay, "
                       "fault (from a seed), check (the contract of drivers). For tests and for looking; each costs "
                       "time.",
@@ -43,7 +44,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
               .values = "fifo | aggregate | priority"},
      .kind = SettingKind::choice,
      .words = known_strategies},
-    {.info = {.name = "MATCHER",
+    {.info = {.name = "EXPERT_MATCHER",
+              .alias = "MATCHER",
               .fallback = "table",
               .help = "How receives and messages find each other. table: in constant time, however many wait. The "
                       "others search, and are there to be compared with: list, bins (hash bins of a fixed number), "
@@ -52,14 +54,14 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
               .values = "table | list | bins | peers | arrays | vector | fuzzy"},
      .kind = SettingKind::choice,
      .words = known_matchers},
-    {.info = {.name = "CACHE_WARMER",
+    {.info = {.name = "EXPERT_CACHE_WARMER",
               .alias = "HEATER",
               .fallback = "0",
               .unit = "us",
-              .help = "Time from one pass to the next over the memory of CANELE_MATCHER=arrays, vector or fuzzy, by "
-                      "threads that poll and find nothing: it brings what the program has pushed out back into the "
-                      "caches of their core. Shorter: warmer, and more of the memory's bandwidth. 0: none; the table "
-                      "has no use for it.",
+              .help = "Time from one pass to the next over the memory of CANELE_EXPERT_MATCHER=arrays, vector or "
+                      "fuzzy, by threads that poll and find nothing: it brings what the program has pushed out back "
+                      "into the caches of their core. Shorter: warmer, and more of the memory's bandwidth. 0: none; "
+                      "the table has no use for it.",
               .values = "0 | time"},
      .kind = SettingKind::number,
      .most = 10'000'000},
@@ -70,12 +72,14 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
                       "otherwise. bound: a thread that makes all progress; faster while it has a core of its own, "
                       "slower where it has not. idle: as auto, but only on cores with nothing else to do; "
                       "computation then loses nothing, and communication may stand still. bound+idle: the second "
-                      "helps while the first is in a callback. timer: once in every CANELE_WORKER_INTERVAL. none: "
-                      "nobody, which saves the thread; large transfers then stand still while the program computes.",
+                      "helps while the first is in a callback. timer: once in every CANELE_EXPERT_WORKER_INTERVAL. "
+                      "none: nobody, which saves the thread; large transfers then stand still while the program "
+                      "computes.",
               .values = "none | auto | bound | idle | bound+idle | timer"},
      .kind = SettingKind::choice,
      .words = "none auto bound idle bound+idle timer"},
-    {.info = {.name = "WORKER_INTERVAL",
+    {.info = {.name = "EXPERT_WORKER_INTERVAL",
+              .alias = "WORKER_INTERVAL",
               .fallback = "1000",
               .unit = "us",
               .help = "Time from one turn of CANELE_WORKER=timer to the next. Shorter: answers sooner, and takes "
@@ -149,7 +153,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      .kind = SettingKind::size,
      .may_be_auto = true,
      .most = std::uint64_t{1} << 50},
-    {.info = {.name = "UNEXPECTED_PER_PEER",
+    {.info = {.name = "EXPERT_UNEXPECTED_PER_PEER",
+              .alias = "UNEXPECTED_PER_PEER",
               .fallback = "auto",
               .unit = "bytes",
               .help = "The most of that memory which one sender may use. Lower: one rank that floods leaves more to "
@@ -158,7 +163,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      .kind = SettingKind::size,
      .may_be_auto = true,
      .most = std::uint64_t{1} << 50},
-    {.info = {.name = "MULTICAST",
+    {.info = {.name = "EXPERT_MULTICAST",
+              .alias = "MULTICAST",
               .fallback = "auto",
               .help = "Who hands the data of a multicast to whom. flat: the root to all. chain: each to the next, "
                       "best for very large data. binomial, 4-nomial, 8-nomial: whoever has it serves 1, 3, 7 more at "
@@ -184,7 +190,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
                       "does not exist is an error that says what does.",
               .values = "auto | e.g. bcast=chain,allreduce=ring"},
      .kind = SettingKind::text},
-    {.info = {.name = "SPLIT_TREE",
+    {.info = {.name = "EXPERT_SPLIT_TREE",
+              .alias = "SPLIT_TREE",
               .fallback = "auto",
               .help = "How many levels of a large non-blocking bcast, scatter, reduce or gather along a tree are "
                       "left to the threads that compute, the widest ones, beside bound workers: half of all messages "
@@ -196,7 +203,7 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      .kind = SettingKind::number,
      .may_be_auto = true,
      .most = 32},
-    {.info = {.name = "RECEIVER_INITIATED",
+    {.info = {.name = "EXPERT_RECEIVER_INITIATED",
               .alias = "PUSH",
               .fallback = "auto",
               .help = "Whether a large receive on the same host is offered to its sender, which then writes the data "
@@ -263,7 +270,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
                       "meanwhile. Empty: nothing is kept.",
               .values = "file name | - (stderr)"},
      .kind = SettingKind::text},
-    {.info = {.name = "TRACE_EVENTS",
+    {.info = {.name = "EXPERT_TRACE_EVENTS",
+              .alias = "TRACE_EVENTS",
               .fallback = "65536",
               .help = "With CANELE_TRACE: how many events are kept, 32 bytes each. The oldest ones give way to new "
                       "ones; their number is told in the file.",
@@ -305,7 +313,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      .kind = SettingKind::number,
      .least = 3,
      .most = seconds_per_day},
-    {.info = {.name = "TCP_SEND_BUFFER",
+    {.info = {.name = "EXPERT_TCP_SEND_BUFFER",
+              .alias = "TCP_SEND_BUFFER",
               .fallback = "0",
               .unit = "bytes",
               .help = "What the kernel may keep for each TCP connection until the peer has it. 0: the kernel's "
@@ -322,7 +331,7 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
               .values = "auto | off"},
      .kind = SettingKind::choice,
      .words = "auto off"},
-    {.info = {.name = "SHM_CMA_MIN",
+    {.info = {.name = "EXPERT_SHM_CMA_MIN",
               .alias = "SHM_CMA_FROM",
               .fallback = "auto",
               .unit = "bytes",
@@ -333,7 +342,7 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      .kind = SettingKind::number,
      .may_be_auto = true,
      .most = std::uint64_t{1} << 30},
-    {.info = {.name = "SHM_BROADCAST_SEGMENT",
+    {.info = {.name = "EXPERT_SHM_BROADCAST_SEGMENT",
               .alias = "SHM_SHELF",
               .fallback = "auto",
               .help = "Whether a message to several ranks of this host, or a long one of a collective whose ranks "
@@ -342,7 +351,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
               .values = "auto | on | off"},
      .kind = SettingKind::choice,
      .words = "auto on off"},
-    {.info = {.name = "SHM_MEMBARRIER",
+    {.info = {.name = "EXPERT_SHM_MEMBARRIER",
+              .alias = "SHM_MEMBARRIER",
               .fallback = "auto",
               .help = "Whether a rank that goes to sleep orders memory for all its peers by one call of "
                       "membarrier(). auto: if the kernel allows it. off: every message through shared memory costs "
@@ -361,7 +371,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
                       "of the provider that other hosts reach.",
               .values = "name, e.g. eth0, mlx5_0"},
      .kind = SettingKind::text},
-    {.info = {.name = "OFI_MULTI_RECV",
+    {.info = {.name = "EXPERT_OFI_MULTI_RECV",
+              .alias = "OFI_MULTI_RECV",
               .fallback = "auto",
               .help = "Whether the ofi driver receives many messages into one buffer. auto: where the provider does "
                       "it well. off: one buffer for each message, for a provider that has trouble with it. on: "
@@ -396,7 +407,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
               .values = "0 to 86400"},
      .kind = SettingKind::number,
      .most = seconds_per_day},
-    {.info = {.name = "FAULT",
+    {.info = {.name = "EXPERT_FAULT",
+              .alias = "FAULT",
               .help = "Faults to inject, for tests of the library and of the programs that check its results. Never "
                       "set it in production. flip-byte:1000 inverts a byte of the 1000th received message. "
                       "shuffle-tasks:7 runs what is ready (callbacks, tasks, parts of copies) in an order drawn from "

@@ -46,7 +46,7 @@ void shuffle_tasks(Engine& engine) {
 #endif
   if (seed == 0) return;
   engine.tasks.shuffle(seed);
-  engine.log(LogLevel::info, "tasks run in the order of CANELE_FAULT=shuffle-tasks:" + std::to_string(seed));
+  engine.log(LogLevel::info, "tasks run in the order of CANELE_EXPERT_FAULT=shuffle-tasks:" + std::to_string(seed));
 }
 
 }  // namespace

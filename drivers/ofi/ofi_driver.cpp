@@ -55,7 +55,7 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
   pool_ = std::make_unique<SendPool>(*endpoint_);
   receive_ = std::make_unique<ReceiveBuffers>(*endpoint_);
   copies_ = std::make_unique<Copies>(*endpoint_);
-  const std::string many = context.setting("OFI_MULTI_RECV", "auto");
+  const std::string many = context.setting("EXPERT_OFI_MULTI_RECV", "auto");
   const bool multi = many == "on" || (many == "auto" && has_sound_multi_receive(endpoint_->info()));
   if (!receive_->open(multi, reason)) return Status::failed;
   if (listens(endpoint_->info()) && !open_lifelines(reason)) return Status::failed;

@@ -48,8 +48,8 @@ bool on_or_off(DriverContext& context, std::string_view name, bool* on, std::str
 /// Reads from which length on messages are copied by attach; -1: decided by its cost on this machine.
 bool read_attach_from(DriverContext& context, int* from, std::string* reason) {
   *from = -1;
-  return context.setting("SHM_CMA_MIN", "auto") == "auto" ||
-         net::read_number(context, "SHM_CMA_MIN", "0", 0, "auto, or bytes", from, reason);
+  return context.setting("EXPERT_SHM_CMA_MIN", "auto") == "auto" ||
+         net::read_number(context, "EXPERT_SHM_CMA_MIN", "0", 0, "auto, or bytes", from, reason);
 }
 
 /// Sets the lengths from which cross-memory attach is used. Long messages use it in any case: one end can copy alone
@@ -74,12 +74,12 @@ Status ShmDriver::open_impl(DriverContext& context, Address* address, std::strin
   bool use_attach = false, use_membarrier = false;
   int from = 0;
   if (!on_or_off(context, "SHM_CMA", &use_attach, reason) || !read_attach_from(context, &from, reason) ||
-      !on_or_off(context, "SHM_MEMBARRIER", &use_membarrier, reason)) {
+      !on_or_off(context, "EXPERT_SHM_MEMBARRIER", &use_membarrier, reason)) {
     return Status::failed;
   }
-  const std::string shelf = context.setting("SHM_BROADCAST_SEGMENT", "auto");
+  const std::string shelf = context.setting("EXPERT_SHM_BROADCAST_SEGMENT", "auto");
   if (shelf != "auto" && shelf != "on" && shelf != "off") {
-    *reason = "CANELE_SHM_BROADCAST_SEGMENT=" + shelf + ": must be auto, on or off";
+    *reason = "CANELE_EXPERT_SHM_BROADCAST_SEGMENT=" + shelf + ": must be auto, on or off";
     return Status::failed;
   }
   party_ = net::Party(context, "shm");

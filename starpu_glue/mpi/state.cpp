@@ -85,7 +85,8 @@ void add_worker(std::vector<const char*>& settings) {
   if (std::getenv("CANELE_WORKER") != nullptr) return;
   settings.push_back("CANELE_WORKER=bound");
   if (!is_given("CANELE_HOST_THREADS", "CANELE_WORKER_COMPANY")) settings.push_back("CANELE_HOST_THREADS=busy");
-  if (std::getenv("CANELE_SHM_MEMBARRIER") == nullptr) settings.push_back("CANELE_SHM_MEMBARRIER=off");
+  if (!is_given("CANELE_EXPERT_SHM_MEMBARRIER", "CANELE_SHM_MEMBARRIER"))
+    settings.push_back("CANELE_EXPERT_SHM_MEMBARRIER=off");
 }
 
 }  // namespace

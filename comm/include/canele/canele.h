@@ -119,7 +119,7 @@ CANELE_API int canele_progress(canele_engine_t *engine);
  * AUTO: on-demand progress thread: polls while requests are pending and no application thread is in the library.
  * BOUND: a thread that makes all progress.
  * IDLE: like AUTO, but only on idle cores. With BOUND it takes over while BOUND is in a callback or has lost its core.
- * TIMER: a thread that makes progress once in every CANELE_WORKER_INTERVAL. */
+ * TIMER: a thread that makes progress once in every CANELE_EXPERT_WORKER_INTERVAL. */
 enum canele_worker {
   CANELE_WORKER_NONE = 0,
   CANELE_WORKER_AUTO = 1,
@@ -296,7 +296,7 @@ typedef struct canele_multicast_options {
   size_t struct_size;
   const int32_t *priorities; /**< one for each destination, higher is sent sooner; NULL: `priority` for all. */
   int32_t priority;
-  int shape;     /**< enum canele_shape; where this is AUTO, the setting CANELE_MULTICAST decides. */
+  int shape;     /**< enum canele_shape; where this is AUTO, the setting CANELE_EXPERT_MULTICAST decides. */
   size_t header; /**< as in canele_send_options_t. */
   int *outcomes; /**< `count` entries, or NULL: for each destination CANELE_OK if it has the data, else the error.
                     Written until the request is finalized. */

@@ -66,7 +66,7 @@ class Cholesky(unittest.TestCase):
             self.assertEqual(bytes_of(way, "bytes_sent"), bytes_of("sends", "bytes_sent"))
 
     def test_a_damaged_byte_is_noticed(self):
-        result = run(2, "--n", "400", "--nb", "100", CANELE_FAULT="flip-byte:1")
+        result = run(2, "--n", "400", "--nb", "100", CANELE_EXPERT_FAULT="flip-byte:1")
         self.assertNotEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertRegex(result.stderr, "the factor is wrong|not positive definite")
 

@@ -4,7 +4,7 @@ is right; and a job prints a warning once.
 
 Usage: settings_test.py [unittest's options]
 Run by ctest, which names the programs' directory in CANELE_TEST_BIN and the tree in CANELE_TEST_SOURCE. The settings
-come from docs/settings.md, so that one without wrong values here fails the test.
+come from docs/settings.md and docs/settings-expert.md, so that one without wrong values here fails the test.
 """
 import os
 import pathlib
@@ -23,24 +23,24 @@ NUMBER = ("x", "-1", "1.5", "99999999999999999999999")
 CHOICE = ("on-off", "OFF!")
 WRONG = {
     "DRIVERS": ("shm,", "../evil", "shm tcp", "shmm", "nonesuch", "shm,shm"),
-    "DECORATORS": ("zzz", "delay:us=x", "check,zzz"),
+    "EXPERT_DECORATORS": ("zzz", "delay:us=x", "check,zzz"),
     "STRATEGY": CHOICE,
-    "MATCHER": CHOICE,
-    "CACHE_WARMER": NUMBER,
+    "EXPERT_MATCHER": CHOICE,
+    "EXPERT_CACHE_WARMER": NUMBER,
     "WORKER": (*CHOICE, "bound+timer"),
-    "WORKER_INTERVAL": (*NUMBER, "0"),
+    "EXPERT_WORKER_INTERVAL": (*NUMBER, "0"),
     "WORKER_CORE": (*NUMBER, "99999", "4294967296"),
     "WORKER_PLACE": CHOICE,
     "HOST_THREADS": CHOICE,
     "RANK_AFFINITY": CHOICE,
     "EAGER_LIMIT": (*NUMBER, "8q"),
     "UNEXPECTED_MEMORY": (*NUMBER, "1"),
-    "UNEXPECTED_PER_PEER": NUMBER,
-    "MULTICAST": CHOICE,
+    "EXPERT_UNEXPECTED_PER_PEER": NUMBER,
+    "EXPERT_MULTICAST": CHOICE,
     "MULTICAST_MEMORY": NUMBER,
     "COLLECTIVES": ("zzz", "bcast=zzz", "zzz=ring"),
-    "SPLIT_TREE": NUMBER,
-    "RECEIVER_INITIATED": CHOICE,
+    "EXPERT_SPLIT_TREE": NUMBER,
+    "EXPERT_RECEIVER_INITIATED": CHOICE,
     "CHECKSUM": (*CHOICE, "on"),
     "SPIN": NUMBER,
     "START_TIMEOUT": (*NUMBER, "0"),
@@ -48,19 +48,19 @@ WRONG = {
     "COUNTERS": (NOWHERE, "/"),
     "PROFILE": (NOWHERE, "/"),
     "TRACE": (NOWHERE, "/"),
-    "TRACE_EVENTS": NUMBER,
+    "EXPERT_TRACE_EVENTS": NUMBER,
     "VERBOSE": (*NUMBER, "4"),
     "TCP_PORT": (*NUMBER, "65536"),
     "TCP_PEER_TIMEOUT": NUMBER,
-    "TCP_SEND_BUFFER": (*NUMBER, "4k"),
+    "EXPERT_TCP_SEND_BUFFER": (*NUMBER, "4k"),
     "SHM_CMA": (*CHOICE, "on"),
-    "SHM_CMA_MIN": (*NUMBER, "4k"),
-    "SHM_BROADCAST_SEGMENT": CHOICE,
-    "SHM_MEMBARRIER": CHOICE,
-    "OFI_MULTI_RECV": CHOICE,
+    "EXPERT_SHM_CMA_MIN": (*NUMBER, "4k"),
+    "EXPERT_SHM_BROADCAST_SEGMENT": CHOICE,
+    "EXPERT_SHM_MEMBARRIER": CHOICE,
+    "EXPERT_OFI_MULTI_RECV": CHOICE,
     "OFI_PEER_TIMEOUT": NUMBER,
     "HANG_REPORT": NUMBER,
-    "FAULT": ("flip-byte", "zzz:1"),
+    "EXPERT_FAULT": ("flip-byte", "zzz:1"),
 }
 # Any text may be valid: whether it is shows when a driver looks for it, or when a warning says that it does not exist.
 FREE = {"DRIVER_PATH", "SAMPLES", "TCP_INTERFACE", "OFI_PROVIDER", "OFI_DOMAIN"}
@@ -79,8 +79,8 @@ def job(ranks, **environment):
 
 class Alone(unittest.TestCase):
     def test_each_setting_is_here(self):
-        page = (SOURCE / "docs/settings.md").read_text(encoding="utf-8")
-        self.assertEqual(set(re.findall(r"^### CANELE_(\w+)$", page, re.MULTILINE)), set(WRONG) | FREE)
+        pages = [(SOURCE / "docs" / name).read_text(encoding="utf-8") for name in ("settings.md", "settings-expert.md")]
+        self.assertEqual(set(re.findall(r"^### CANELE_(\w+)$", "\n".join(pages), re.MULTILINE)), set(WRONG) | FREE)
 
     def test_wrong_values(self):
         for name, values in WRONG.items():

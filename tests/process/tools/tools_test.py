@@ -239,7 +239,7 @@ class MatchTest(unittest.TestCase):
             with self.subTest(matcher=matcher):
                 report = self.match("--receives", "200", "--order", "shuffled", "--matcher", matcher)
                 self.assertEqual(report["matcher"], matcher)
-        self.assertEqual(self.match("--receives", "64", CANELE_MATCHER="bins")["matcher"], "bins")
+        self.assertEqual(self.match("--receives", "64", CANELE_EXPERT_MATCHER="bins")["matcher"], "bins")
         self.assertTrue(self.match("--receives", "64", "--cold", "--order", "reverse", "--driver", "tcp")["cold"])
 
     def test_table(self):
@@ -439,8 +439,8 @@ class SampleTest(unittest.TestCase):
         self.assertFalse(os.path.exists(self.cache))
         _, errors = run("canele-perf", "sample", code=1, CANELE_SAMPLES="off")
         self.assertIn("no place for samples", errors)
-        _, errors = self.sample("--driver", "shm", code=1, CANELE_DECORATORS="check")
-        self.assertIn("CANELE_DECORATORS is set", errors)
+        _, errors = self.sample("--driver", "shm", code=1, CANELE_EXPERT_DECORATORS="check")
+        self.assertIn("CANELE_EXPERT_DECORATORS is set", errors)
         _, errors = run("canele-run", "-n", "2", str(BIN / "canele-perf"), "sample", code=1)
         self.assertIn("in a job, sample measures one driver", errors)
         pathlib.Path(self.directory.name, "new").touch()
@@ -465,7 +465,7 @@ class TraceTest(unittest.TestCase):
     def test_the_newest_are_kept(self):
         with tempfile.TemporaryDirectory() as directory:
             run("canele-run", "-n", "2", str(BIN / "canele-pingpong"), CANELE_TRACE=f"{directory}/%r.json",
-                CANELE_TRACE_EVENTS="16")
+                CANELE_EXPERT_TRACE_EVENTS="16")
             trace = json.loads(pathlib.Path(directory, "0.json").read_text(encoding="utf-8"))
         self.assertEqual(len(trace["traceEvents"]), 1 + 16)
         self.assertGreater(trace["otherData"]["lost"], 100)
@@ -476,8 +476,8 @@ class TraceTest(unittest.TestCase):
         # A destination that works at the start may still fail at the end.
         _, errors = run("canele-hello", CANELE_TRACE="/dev/full")
         self.assertIn('cannot write the trace (CANELE_TRACE) to "/dev/full"', errors)
-        _, errors = run("canele-hello", CANELE_TRACE_EVENTS="3", code=1)
-        self.assertIn("CANELE_TRACE_EVENTS", errors)
+        _, errors = run("canele-hello", CANELE_EXPERT_TRACE_EVENTS="3", code=1)
+        self.assertIn("CANELE_EXPERT_TRACE_EVENTS", errors)
 
 
 class ExamplesTest(unittest.TestCase):

@@ -89,7 +89,7 @@ TEST(Blocking, RanksMayDifferAndOthersMayBeUnderWay) {
 std::uint64_t copied_by_the_kernel(bool blocks) {
   constexpr int size = 2;
   constexpr std::size_t length = (1 << 20) / Side::element;
-  Ranks ranks(job_of("shm", size, {"CANELE_SHM_CMA_MIN=100000"}));
+  Ranks ranks(job_of("shm", size, {"CANELE_EXPERT_SHM_CMA_MIN=100000"}));
   on_all(ranks, [&](int rank) {
     EXPECT_EQ(one_call(ranks, rank, {Op::bcast, size, length}, blocks ? blocking() : options_of(0)), "");
   });
@@ -134,7 +134,7 @@ std::uint64_t sum_of(Ranks& ranks, comm::Counter counter) {
 
 TEST(Blocking, LaysDownLongMessagesWhereRanksShareCores) {
   constexpr int size = 4;
-  Ranks ranks(job_of("shm", size, {"CANELE_SHM_BROADCAST_SEGMENT=on"}));
+  Ranks ranks(job_of("shm", size, {"CANELE_EXPERT_SHM_BROADCAST_SEGMENT=on"}));
   lay_down(ranks);
   on_all(ranks, [&](int rank) {
     for (int round = 0; round < 3; ++round) {
@@ -157,7 +157,7 @@ TEST(Blocking, LaysDownLongMessagesWhereRanksShareCores) {
 TEST(Blocking, WhoLaysAMessageDownGoesOn) {
   constexpr int size = 3;
   constexpr std::size_t length = 300'000 / Side::element;
-  Ranks ranks(job_of("shm", size, {"CANELE_SHM_BROADCAST_SEGMENT=on"}));
+  Ranks ranks(job_of("shm", size, {"CANELE_EXPERT_SHM_BROADCAST_SEGMENT=on"}));
   lay_down(ranks);
   std::atomic<bool> gone{false};
   on_all(ranks, [&](int rank) {

@@ -53,24 +53,24 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
   const std::pair<Setting, std::string_view> rows[] = {
       {Setting::drivers, "DRIVERS"},
       {Setting::driver_path, "DRIVER_PATH"},
-      {Setting::decorators, "DECORATORS"},
+      {Setting::decorators, "EXPERT_DECORATORS"},
       {Setting::strategy, "STRATEGY"},
-      {Setting::matcher, "MATCHER"},
-      {Setting::cache_warmer, "CACHE_WARMER"},
+      {Setting::matcher, "EXPERT_MATCHER"},
+      {Setting::cache_warmer, "EXPERT_CACHE_WARMER"},
       {Setting::worker, "WORKER"},
-      {Setting::worker_interval, "WORKER_INTERVAL"},
+      {Setting::worker_interval, "EXPERT_WORKER_INTERVAL"},
       {Setting::worker_core, "WORKER_CORE"},
       {Setting::worker_place, "WORKER_PLACE"},
       {Setting::host_threads, "HOST_THREADS"},
       {Setting::rank_affinity, "RANK_AFFINITY"},
       {Setting::eager_limit, "EAGER_LIMIT"},
       {Setting::unexpected_memory, "UNEXPECTED_MEMORY"},
-      {Setting::unexpected_per_peer, "UNEXPECTED_PER_PEER"},
-      {Setting::multicast, "MULTICAST"},
+      {Setting::unexpected_per_peer, "EXPERT_UNEXPECTED_PER_PEER"},
+      {Setting::multicast, "EXPERT_MULTICAST"},
       {Setting::multicast_memory, "MULTICAST_MEMORY"},
       {Setting::collectives, "COLLECTIVES"},
-      {Setting::split_tree, "SPLIT_TREE"},
-      {Setting::receiver_initiated, "RECEIVER_INITIATED"},
+      {Setting::split_tree, "EXPERT_SPLIT_TREE"},
+      {Setting::receiver_initiated, "EXPERT_RECEIVER_INITIATED"},
       {Setting::checksum, "CHECKSUM"},
       {Setting::spin, "SPIN"},
       {Setting::start_timeout, "START_TIMEOUT"},
@@ -78,26 +78,33 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::counters, "COUNTERS"},
       {Setting::profile, "PROFILE"},
       {Setting::trace, "TRACE"},
-      {Setting::trace_events, "TRACE_EVENTS"},
+      {Setting::trace_events, "EXPERT_TRACE_EVENTS"},
       {Setting::verbose, "VERBOSE"},
       {Setting::tcp_interface, "TCP_INTERFACE"},
       {Setting::tcp_port, "TCP_PORT"},
       {Setting::tcp_peer_timeout, "TCP_PEER_TIMEOUT"},
-      {Setting::tcp_send_buffer, "TCP_SEND_BUFFER"},
+      {Setting::tcp_send_buffer, "EXPERT_TCP_SEND_BUFFER"},
       {Setting::shm_cma, "SHM_CMA"},
-      {Setting::shm_cma_min, "SHM_CMA_MIN"},
-      {Setting::shm_broadcast_segment, "SHM_BROADCAST_SEGMENT"},
-      {Setting::shm_membarrier, "SHM_MEMBARRIER"},
+      {Setting::shm_cma_min, "EXPERT_SHM_CMA_MIN"},
+      {Setting::shm_broadcast_segment, "EXPERT_SHM_BROADCAST_SEGMENT"},
+      {Setting::shm_membarrier, "EXPERT_SHM_MEMBARRIER"},
       {Setting::ofi_provider, "OFI_PROVIDER"},
       {Setting::ofi_domain, "OFI_DOMAIN"},
-      {Setting::ofi_multi_recv, "OFI_MULTI_RECV"},
+      {Setting::ofi_multi_recv, "EXPERT_OFI_MULTI_RECV"},
       {Setting::ofi_peer_timeout, "OFI_PEER_TIMEOUT"},
       {Setting::samples, "SAMPLES"},
       {Setting::hang_report, "HANG_REPORT"},
-      {Setting::fault, "FAULT"},
+      {Setting::fault, "EXPERT_FAULT"},
   };
   EXPECT_EQ(std::size(rows), static_cast<std::size_t>(Setting::count));
   for (const auto& [setting, name] : rows) EXPECT_EQ(Settings::info(setting).name, name);
+}
+
+TEST(Settings, AtMostThirtyArePublic) {
+  int number = 0;
+  for (int i = 0; i < static_cast<int>(Setting::count); ++i)
+    number += Settings::info(static_cast<Setting>(i)).name.starts_with("EXPERT_") ? 0 : 1;
+  EXPECT_LE(number, 30) << "a setting that no user needs is an expert setting";
 }
 
 TEST(Settings, OptionsWinOverEnvironmentAndEmptyMeansUnset) {
@@ -139,14 +146,14 @@ TEST(Settings, WrongValuesNameVariableValueAndTheRightForm) {
   expect_parts(error_of("CANELE_START_TIMEOUT", "1.5"), {"no whole number"});
   expect_parts(error_of("CANELE_STRATEGY", "agregate"),
                {"\"agregate\"", "fifo | aggregate | priority", "did you mean aggregate?"});
-  expect_parts(error_of("CANELE_MATCHER", "tabel"), {"\"tabel\"", "table | list | bins", "did you mean table?"});
+  expect_parts(error_of("CANELE_EXPERT_MATCHER", "tabel"), {"\"tabel\"", "table | list | bins", "did you mean table?"});
   expect_parts(error_of("CANELE_WORKER", "Bound"), {"none | auto | bound", "did you mean bound?"});
   expect_parts(error_of("CANELE_VERBOSE", "4"), {"more than 3"});
   expect_parts(error_of("CANELE_SHM_CMA", "on"), {"auto | off"});
-  expect_parts(error_of("CANELE_SHM_MEMBARRIER", "on"), {"auto | off"});
+  expect_parts(error_of("CANELE_EXPERT_SHM_MEMBARRIER", "on"), {"auto | off"});
   EXPECT_EQ(error_of("CANELE_CHECKSUM", "on").find("did you mean"), std::string::npos) << "not its opposite";
-  expect_parts(error_of("CANELE_TCP_SEND_BUFFER", "4k"), {"no whole number", "in bytes"});
-  expect_parts(error_of("CANELE_TCP_SEND_BUFFER", "1073741825"), {"more than 1073741824"});
+  expect_parts(error_of("CANELE_EXPERT_TCP_SEND_BUFFER", "4k"), {"no whole number", "in bytes"});
+  expect_parts(error_of("CANELE_EXPERT_TCP_SEND_BUFFER", "1073741825"), {"more than 1073741824"});
 }
 
 TEST(Settings, DriverListsAreChecked) {
@@ -173,11 +180,12 @@ TEST(Settings, AModuleMayHaveSettingsOfItsOwn) {
 }
 
 TEST(Settings, FaultsHaveANameAndANumber) {
-  EXPECT_EQ(error_of("CANELE_FAULT", "flip-byte:1000"), "");
-  EXPECT_EQ(error_of("CANELE_FAULT", "flip-byte:1,shuffle-tasks:2"), "");
-  expect_parts(error_of("CANELE_FAULT", "flip-byte:1,drop:2"), {"CANELE_FAULT", "\"drop\"", "shuffle-tasks"});
+  EXPECT_EQ(error_of("CANELE_EXPERT_FAULT", "flip-byte:1000"), "");
+  EXPECT_EQ(error_of("CANELE_EXPERT_FAULT", "flip-byte:1,shuffle-tasks:2"), "");
+  expect_parts(error_of("CANELE_EXPERT_FAULT", "flip-byte:1,drop:2"),
+               {"CANELE_EXPERT_FAULT", "\"drop\"", "shuffle-tasks"});
   for (const char* wrong : {"flip-byte", "flip-byte:", ":3", "flip byte:3", "flip-byte:x", "flip-byte:1,"}) {
-    expect_parts(error_of("CANELE_FAULT", wrong), {"CANELE_FAULT", "name:number"});
+    expect_parts(error_of("CANELE_EXPERT_FAULT", wrong), {"CANELE_EXPERT_FAULT", "name:number"});
   }
 }
 
@@ -297,11 +305,12 @@ TEST(Settings, ANameNearAnOldOneLeadsToTheNewOne) {
 }
 
 TEST(Settings, ByNameServesDrivers) {
-  const Settings settings = with_environment(
-      {{"CANELE_TCP_PORT", "9000"}, {"CANELE_TCP_SEND_BUFFER", "4096"}, {"CANELE_SHM_MEMBARRIER", "off"}});
+  const Settings settings = with_environment({{"CANELE_TCP_PORT", "9000"},
+                                              {"CANELE_EXPERT_TCP_SEND_BUFFER", "4096"},
+                                              {"CANELE_EXPERT_SHM_MEMBARRIER", "off"}});
   EXPECT_EQ(settings.by_name("TCP_PORT", "1"), "9000");
-  EXPECT_EQ(settings.by_name("TCP_SEND_BUFFER", "0"), "4096");
-  EXPECT_EQ(settings.by_name("SHM_MEMBARRIER", "auto"), "off");
+  EXPECT_EQ(settings.by_name("EXPERT_TCP_SEND_BUFFER", "0"), "4096");
+  EXPECT_EQ(settings.by_name("EXPERT_SHM_MEMBARRIER", "auto"), "off");
   EXPECT_EQ(settings.by_name("TCP_INTERFACE", "x"), "auto");
   EXPECT_EQ(settings.by_name("NO_SUCH", "fallback"), "fallback");
 }

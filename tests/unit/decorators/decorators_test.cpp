@@ -283,7 +283,7 @@ TEST(Fault, KillsOnePeerAtItsPacket) {
 
 TEST(Fault, AKilledPeerIsReportedOnlyWhenItsOperationsAreOver) {
   World world = world_of(tcp_factory, "check,fault:kill=1");
-  world[0].context.settings["TCP_SEND_BUFFER"] = "4096";
+  world[0].context.settings["EXPERT_TCP_SEND_BUFFER"] = "4096";
   world.open();
   world.join(0, 1);
   ASSERT_EQ(world[0].bulk(1, 3, 0, pattern(2'000'000, 1)), Status::pending);

@@ -436,7 +436,7 @@ TEST_F(TcpConnection, SettingsThatAreWrongAreNamed) {
   EXPECT_NE(refused("TCP_INTERFACE", "192.0.2.1").find("192.0.2.1"), std::string::npos);
   EXPECT_NE(refused("TCP_PORT", "70000").find("65535"), std::string::npos);
   EXPECT_NE(refused("TCP_PORT", "http").find("http"), std::string::npos);
-  EXPECT_NE(refused("TCP_SEND_BUFFER", "-1").find("-1"), std::string::npos);
+  EXPECT_NE(refused("EXPERT_TCP_SEND_BUFFER", "-1").find("-1"), std::string::npos);
   EXPECT_NE(refused("TCP_PEER_TIMEOUT", "2").find("at least 3"), std::string::npos);
 }
 

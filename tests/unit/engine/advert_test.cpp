@@ -335,7 +335,7 @@ TEST_F(Shares, ThePeerDiesWhileMoreThanThereAreLinesWait) {
 class ShortCopiesAreDear : public Adverts {
  protected:
   static constexpr std::size_t below = large - 8;
-  ShortCopiesAreDear() : Adverts({"CANELE_VERBOSE=0", "CANELE_SHM_CMA_MIN=" + std::to_string(large)}) {}
+  ShortCopiesAreDear() : Adverts({"CANELE_VERBOSE=0", "CANELE_EXPERT_SHM_CMA_MIN=" + std::to_string(large)}) {}
   std::uint64_t copied() { return count(0, comm::Counter::copies_pushed) + count(1, comm::Counter::copies_pulled); }
 };
 

@@ -144,7 +144,7 @@ TEST_F(MeasuredCosts, DecoratedDriversAreNotTheOnesThatWereMeasured) {
   write(record("shm", 1000));
   JobOptions options;
   options.settings = settings();
-  options.settings.emplace_back("CANELE_DECORATORS=check");
+  options.settings.emplace_back("CANELE_EXPERT_DECORATORS=check");
   LocalJob decorated(options);
   EXPECT_FALSE(decorated.engine(0).slots[shm]->costs.measured);
   options.settings.pop_back();

@@ -363,7 +363,7 @@ class TwoLandings : public testing::Test {
 
   static JobOptions options() {
     JobOptions made;
-    made.settings = {"CANELE_VERBOSE=0", "CANELE_RECEIVER_INITIATED=off"};
+    made.settings = {"CANELE_VERBOSE=0", "CANELE_EXPERT_RECEIVER_INITIATED=off"};
     made.drivers = {comm::find_driver("self"), comm::find_driver("tcp"), comm::find_driver("tcp")};
     made.drivers[2].with_previous = true;
     return made;

@@ -172,7 +172,7 @@ TEST_P(OfiConnection, MessagesLongerThanAnyBufferDoNotDisturb) {
 
 TEST_P(OfiConnection, MessagesLongerThanASharedBufferDoNotDisturb) {
   if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << "1.17 hangs (shm), or writes beyond the end (rxd)";
-  a.context.settings["OFI_MULTI_RECV"] = "on";
+  a.context.settings["EXPERT_OFI_MULTI_RECV"] = "on";
   suffer_long_messages();
 }
 
