@@ -135,9 +135,9 @@ std::string check_fault(std::string_view text) {
     const bool well_named =
         !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string_view::npos;
     if (!well_named || colon == std::string_view::npos || !parse_number(fault.substr(colon + 1))) {
-      problem = "has \"" + std::string(fault) + "\" where name:number is wanted";
+      problem = "has \"" + std::string(fault) + "\", which is not name:number";
     } else if (!is_one_of(name, fault_names)) {
-      problem = "names the fault \"" + std::string(name) + "\", which is none of " + std::string(fault_names);
+      problem = "names the unknown fault \"" + std::string(name) + "\" (known: " + std::string(fault_names) + ")";
     }
     return problem.empty();
   });
@@ -146,7 +146,7 @@ std::string check_fault(std::string_view text) {
 
 std::string check_number(const Entry& entry, std::string_view text) {
   const auto value = parse(entry.kind, text);
-  if (!value) return entry.kind == Kind::size ? "is no size" : "is no whole number";
+  if (!value) return entry.kind == Kind::size ? "is not a size" : "is not a whole number";
   if (*value < entry.least) return "is less than " + std::to_string(entry.least);
   if (*value > entry.most) return "is more than " + std::to_string(entry.most);
   return {};
@@ -158,7 +158,7 @@ std::string check(const Entry& entry, std::string_view text) {
   switch (entry.kind) {
     case Kind::choice:
       if (is_one_of(text, entry.words)) return {};
-      return "is no value of it" + did_you_mean(text, entry.words);  // complaint() appends the allowed values
+      return "is not one of its values" + did_you_mean(text, entry.words);  // complaint() appends the allowed values
     case Kind::drivers:
       return check_drivers(text);
     case Kind::number:
@@ -221,10 +221,11 @@ Assignment take_apart(std::string_view text) {
   return one;
 }
 
-std::string right_values(const Entry& entry) {
+std::string expected_values(const Entry& entry) {
   std::string text = std::string(entry.info.values);
   if (!entry.info.unit.empty()) text += ", in " + std::string(entry.info.unit);
-  return text + " (default " + std::string(entry.info.fallback) + ")";
+  const std::string_view fallback = entry.info.fallback.empty() ? "empty" : entry.info.fallback;
+  return text + " (default " + std::string(fallback) + ")";
 }
 
 constexpr std::string_view in_the_options = "(in the options of canele_init)";
@@ -232,17 +233,18 @@ constexpr std::string_view in_the_options = "(in the options of canele_init)";
 std::string no_value_given(const Assignment& one) {
   const Entry& entry = one.entry();
   return "\"" + std::string(one.variable) + "\" " + std::string(in_the_options) +
-         " has no \"=\" and no value; expected: " + std::string(one.variable) + "= and one of: " + right_values(entry);
+         " has no \"=\" and no value; expected: " + std::string(one.variable) +
+         "= and one of: " + expected_values(entry);
 }
 
-/// Returns "" or the full sentence for people.
+/// Returns "" or the full sentence for users.
 std::string complaint(const Assignment& one, Source source) {
   const Entry& entry = one.entry();
   const std::string problem = check(entry, one.value);
   if (problem.empty()) return {};
   std::string text = std::string(one.variable) + "=\"" + std::string(one.value) + "\" ";
   if (source == Source::options) text += std::string(in_the_options) + " ";
-  return text + problem + "; expected: " + right_values(entry);
+  return text + problem + "; expected: " + expected_values(entry);
 }
 
 std::string both_names(const SettingInfo& info, Source source) {

@@ -76,7 +76,7 @@ struct SettingInfo {
   std::string_view fallback = {};  ///< default value, as text.
   std::string_view unit = {};      ///< "", "bytes", "s", "us", "ns".
   std::string_view help = {};      ///< what it does, and its trade-offs.
-  std::string_view values = {};    ///< for people: "fifo | aggregate | priority".
+  std::string_view values = {};    ///< for users: "fifo | aggregate | priority".
 };
 
 class Settings {

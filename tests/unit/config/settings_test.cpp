@@ -134,16 +134,16 @@ TEST(Settings, SizesTakeSuffixes) {
 }
 
 TEST(Settings, WrongValuesNameVariableValueAndTheRightForm) {
-  expect_parts(error_of("CANELE_EAGER_LIMIT", "8q"), {"CANELE_EAGER_LIMIT", "\"8q\"", "no size", "16k", "bytes"});
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "8q"), {"CANELE_EAGER_LIMIT", "\"8q\"", "not a size", "16k", "bytes"});
   expect_parts(error_of("CANELE_EAGER_LIMIT", "2G"), {"\"2G\"", "more than 1073741824"});
-  expect_parts(error_of("CANELE_EAGER_LIMIT", "99999999999999999999"), {"no size"});
-  expect_parts(error_of("CANELE_EAGER_LIMIT", "17179869184G"), {"no size"});  // would overflow 64 bits
-  expect_parts(error_of("CANELE_EAGER_LIMIT", "k"), {"no size"});
-  expect_parts(error_of("CANELE_EAGER_LIMIT", "-1"), {"no size"});
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "99999999999999999999"), {"not a size"});
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "17179869184G"), {"not a size"});  // would overflow 64 bits
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "k"), {"not a size"});
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "-1"), {"not a size"});
   expect_parts(error_of("CANELE_TCP_PORT", "65536"), {"CANELE_TCP_PORT", "\"65536\"", "0 to 65535"});
-  expect_parts(error_of("CANELE_TCP_PORT", "auto"), {"no whole number"});
+  expect_parts(error_of("CANELE_TCP_PORT", "auto"), {"not a whole number"});
   expect_parts(error_of("CANELE_START_TIMEOUT", "0"), {"less than 1", "in s", "default 60"});
-  expect_parts(error_of("CANELE_START_TIMEOUT", "1.5"), {"no whole number"});
+  expect_parts(error_of("CANELE_START_TIMEOUT", "1.5"), {"not a whole number"});
   expect_parts(error_of("CANELE_STRATEGY", "agregate"),
                {"\"agregate\"", "fifo | aggregate | priority", "did you mean aggregate?"});
   expect_parts(error_of("CANELE_EXPERT_MATCHER", "tabel"), {"\"tabel\"", "table | list | bins", "did you mean table?"});
@@ -152,7 +152,7 @@ TEST(Settings, WrongValuesNameVariableValueAndTheRightForm) {
   expect_parts(error_of("CANELE_SHM_CMA", "on"), {"auto | off"});
   expect_parts(error_of("CANELE_EXPERT_SHM_MEMBARRIER", "on"), {"auto | off"});
   EXPECT_EQ(error_of("CANELE_CHECKSUM", "on").find("did you mean"), std::string::npos) << "not its opposite";
-  expect_parts(error_of("CANELE_EXPERT_TCP_SEND_BUFFER", "4k"), {"no whole number", "in bytes"});
+  expect_parts(error_of("CANELE_EXPERT_TCP_SEND_BUFFER", "4k"), {"not a whole number", "in bytes"});
   expect_parts(error_of("CANELE_EXPERT_TCP_SEND_BUFFER", "1073741825"), {"more than 1073741824"});
 }
 
