@@ -63,7 +63,7 @@ std::string audit_credit(comm::Engine& engine) {
     withheld += withheld_to(*peer);
   }
   wrong += differ("lent", engine.credit.lent, lent);
-  wrong += differ("withheld sends", engine.counters.read(comm::Counter::withheld_now), withheld);
+  wrong += differ("withheld sends", engine.counters.read(comm::Counter::credit_blocked_now), withheld);
   if (lent > engine.credit.limit) wrong += "more memory is lent than there is; ";
   return wrong;
 }

@@ -152,7 +152,7 @@ void DriverSlot::foresee(drivers::Rank from, std::span<const std::byte> bytes) n
     peer.counters.sub(Counter::packets_received);
     return drivers::Take::later;
   }
-  engine.counters.add(Counter::frames_refused);
+  engine.counters.add(Counter::connections_rejected);
   engine.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a packet that makes no sense: ") + wrong, this);
   return drivers::Take::refused;
 }

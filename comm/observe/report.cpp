@@ -22,10 +22,14 @@
 namespace canele::comm {
 namespace {
 
+/// Writes the values of the first counters, or of all of them, under every name, the deprecated ones included.
 void write_counter_values(JsonWriter& json, const std::vector<std::uint64_t>& values) {
   assert(values.size() <= static_cast<std::size_t>(Counter::count));
   json.begin_object();
-  for (std::size_t i = 0; i < values.size(); ++i) json.field(counter_info(static_cast<Counter>(i)).name, values[i]);
+  for (int i = 0; i < counter_names; ++i) {
+    const auto counter = static_cast<std::size_t>(counter_of_name(i));
+    if (counter < values.size()) json.field(counter_name(i).name, values[counter]);
+  }
   json.end_object();
 }
 

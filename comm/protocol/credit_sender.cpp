@@ -32,7 +32,7 @@ bool pay(std::uint64_t& credit, Request& request) {
 
 void unlink(Engine& engine, Withheld& list, Request& request) {
   list.unlink(request);
-  engine.counters.sub(Counter::withheld_now);
+  engine.counters.sub(Counter::credit_blocked_now);
 }
 
 void tell(Engine& engine, Peer& peer, bool withholds) {
@@ -166,8 +166,8 @@ bool admit(Engine& engine, Peer& peer, Request& request) {
   Withheld& list = *peer.withheld;
   CANELE_MARK(send_withheld);
   engine.counters.add(Counter::credit_stalls);
-  engine.counters.add(Counter::withheld_now);
-  engine.counters.raise_to(Counter::withheld_most, Counter::withheld_now);
+  engine.counters.add(Counter::credit_blocked_now);
+  engine.counters.raise_to(Counter::credit_blocked_most, Counter::credit_blocked_now);
   const bool was_empty = list.first == nullptr;
   list.append(request);
   engine.credit.just_withheld = true;

@@ -102,7 +102,7 @@ void count_message(Engine& engine, Peer& peer, const Request& request) {
 
 [[gnu::cold]] void ring(Engine& engine, const Rail& rail) {
   engine.departures.ring(*rail.slot->driver, rail.peer->rank);
-  engine.counters.add(Counter::wakes_sent);
+  engine.counters.add(Counter::doorbells_sent);
 }
 
 bool admit(Engine& engine, Request& request) {

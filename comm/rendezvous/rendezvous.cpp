@@ -358,7 +358,7 @@ void pulled(Engine& engine, Pull& pull) {
   } else if (pull.status == drivers::Status::ok) {
     CANELE_MARK(pull_done);
     fin(engine, peer, pull.handle, CANELE_OK);
-    engine.counters.add(Counter::copies_pulled, pull.want);
+    engine.counters.add(Counter::rma_get_bytes, pull.want);
     engine.trace(Event::bulk_received, peer.rank, pull.request->session, pull.request->status_tag, pull.want);
     receive_path::delivered(engine, *pull.request, peer, pull.want);
   } else {  // the copy may be forbidden; or the peer is about to be found dead, and that ends the transfer

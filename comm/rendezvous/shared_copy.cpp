@@ -161,8 +161,8 @@ void start_deferred(Engine& engine) {
 void over(Engine& engine, Pull& pull) {
   const bool receives = pull.access == Access::get;
   Peer& peer = *pull.peer;
-  if (receives) engine.counters.add(Counter::copies_pulled, pull.offset);
-  if (!receives) engine.counters.add(Counter::copies_pushed, pull.offset);
+  if (receives) engine.counters.add(Counter::rma_get_bytes, pull.offset);
+  if (!receives) engine.counters.add(Counter::rma_put_bytes, pull.offset);
   Request* request = (receives ? engine.transfers : engine.sends).find(pull.own);
   if (request != nullptr && request->copying) {
     receives ? receive_over(engine, *request, peer, pull.last) : send_over(engine, *request, peer, pull);

@@ -560,7 +560,7 @@ CANELE_API int canele_condition_wait(canele_engine_t *engine, canele_condition_t
 
 /* ------------------------------------------------------------------------------------------------ observe */
 
-/** Number of counters, the name of counter `index`, and its help text. The table never changes. */
+/** Number of counters, the name of counter `index`, and its help text. The table never changes. Old names end it. */
 CANELE_API int canele_counter_count(void);
 CANELE_API const char *canele_counter_name(int index);
 CANELE_API const char *canele_counter_help(int index);

@@ -280,7 +280,7 @@ class FloodTest(unittest.TestCase):
                 self.assertTrue(report["within"])
                 self.assertLess(receiver["unexpected_bytes_most"], 8 << 20)
                 self.assertEqual(report["limit"], 8 << 20)
-                self.assertGreater(sender["withheld_most"], 0)
+                self.assertGreater(sender["credit_blocked_most"], 0)
                 self.assertGreater(receiver["stored_at_rest"], 0)
                 self.assertEqual(sender["stored_at_rest"] > 0, bool(both))
 

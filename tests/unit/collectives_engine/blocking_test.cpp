@@ -94,7 +94,7 @@ std::uint64_t copied_by_the_kernel(bool blocks) {
     EXPECT_EQ(one_call(ranks, rank, {Op::bcast, size, length}, blocks ? blocking() : options_of(0)), "");
   });
   std::uint64_t sum = 0;
-  for (const auto counter : {comm::Counter::copies_pulled, comm::Counter::copies_pushed}) {
+  for (const auto counter : {comm::Counter::rma_get_bytes, comm::Counter::rma_put_bytes}) {
     for (int rank = 0; rank < size; ++rank) sum += ranks.job.engine(rank).counters.read(counter);
   }
   return sum;
@@ -150,7 +150,7 @@ TEST(Blocking, LaysDownLongMessagesWhereRanksShareCores) {
       }
     }
   });
-  EXPECT_NE(sum_of(ranks, comm::Counter::copies_pulled), 0u);
+  EXPECT_NE(sum_of(ranks, comm::Counter::rma_get_bytes), 0u);
 }
 
 /// The sender may use its memory and the label again although no other rank has called yet.
