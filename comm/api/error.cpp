@@ -32,9 +32,9 @@ int caught() noexcept {
   } catch (const std::bad_alloc&) {
     return fixed_error(CANELE_ENOMEM, "the system has no memory");
   } catch (const std::length_error&) {
-    return fixed_error(CANELE_ENOMEM, "more memory is asked for than there can be");
+    return fixed_error(CANELE_ENOMEM, "the requested memory exceeds the address space");
   } catch (const std::system_error&) {
-    return fixed_error(CANELE_ENOMEM, "the system has no thread, or no lock, to give");
+    return fixed_error(CANELE_ENOMEM, "the system can create no thread or lock");
   }
 }
 
@@ -46,8 +46,8 @@ bool resume_unless_in_child(Engine& engine) {
 
 int refuse_in_child(const char* call) {
   return error(CANELE_EFORK, std::string(call) +
-                                 ": this process is the child of a fork, and the engine is its parent's: only that may "
-                                 "use it (start a program instead, or fork before canele_init)");
+                                 ": this process is the child of a fork, and the engine belongs to its parent; "
+                                 "expected: a new program, or a fork before canele_init");
 }
 
 }  // namespace canele::comm::api
@@ -63,7 +63,7 @@ const char* canele_error_string(int error) {
     case CANELE_ETRUNC:
       return "message longer than the receive";
     case CANELE_ECANCELED:
-      return "cancelled, or let go of by the receiver";
+      return "cancelled, or dropped by the receiver";
     case CANELE_EPEER:
       return "peer died or left";
     case CANELE_EDEADLK:
@@ -83,7 +83,7 @@ const char* canele_error_string(int error) {
     case CANELE_EBUSY:
       return "busy";
     case CANELE_EPROTOCOL:
-      return "peer sent bytes that make no sense";
+      return "peer violated the protocol";
     case CANELE_EFORK:
       return "engine belongs to the process before the fork";
   }

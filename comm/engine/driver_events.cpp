@@ -153,7 +153,7 @@ void DriverSlot::foresee(drivers::Rank from, std::span<const std::byte> bytes) n
     return drivers::Take::later;
   }
   engine.counters.add(Counter::connections_rejected);
-  engine.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a packet that makes no sense: ") + wrong, this);
+  engine.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a malformed packet: ") + wrong, this);
   return drivers::Take::refused;
 }
 

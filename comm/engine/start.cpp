@@ -57,7 +57,7 @@ struct EngineBuilder {
     const drivers::DriverFactory& factory = *choice.factory;
     if (factory.contract != drivers::contract_version) {
       *why = "was built for version " + std::to_string(factory.contract) +
-             " of the driver contract, this library has " + std::to_string(drivers::contract_version);
+             " of the driver contract; expected: " + std::to_string(drivers::contract_version);
       return false;
     }
     *why = factory.unavailable();
@@ -74,7 +74,7 @@ struct EngineBuilder {
     slot->group = engine.slots.empty() ? 0 : engine.slots.back()->group + (choice.with_previous ? 0 : 1);
     if (slot->driver->open(*slot, &slot->address, why) == drivers::Status::failed) return false;
     if (!slot->driver->capabilities().bulk_stream) {
-      *why = "it does not offer bulk_stream, without which no large message can pass";
+      *why = "it lacks the capability bulk_stream, which large messages need";
       slot->driver->close();
       return false;
     }
@@ -112,7 +112,7 @@ struct EngineBuilder {
     engine.log(stale ? LogLevel::debug : LogLevel::warning,
                samples.file + ": " + samples.problem +
                    (samples.state == Samples::State::read ? "" : "; the file is ignored") +
-                   "; canele-perf sample writes it anew");
+                   "; run canele-perf sample to write it again");
   }
 
   /// Returns the driver's costs. Samples are not used for a decorated driver, because it is not the one that was

@@ -197,7 +197,7 @@ bool is_past(const Engine& engine, std::int32_t root, std::uint32_t id) {
 
 const char* take_root(const Engine& engine, std::span<const std::byte> payload, std::int32_t& root) {
   if (!wire::take(payload, root) || root < 0 || root >= engine.size || root == engine.rank) {
-    return "a word on a multicast names no root";
+    return "a multicast message names no root";
   }
   return nullptr;
 }
@@ -212,10 +212,10 @@ const char* take_route(Engine& engine, const Peer& root, std::span<const std::by
   }
   if (route.server < -1 || route.server >= engine.size || route.server == engine.rank || route.server == root.rank ||
       route.id == 0 || route.id < route.lowest) {
-    return "the route of a multicast makes no sense";
+    return "the route of a multicast is malformed";
   }
   if (const Cast* cast = find(engine, root.rank, route.id); cast != nullptr && cast->known) {
-    return "a multicast came twice";
+    return "a multicast arrived twice";
   }
   out.serves = payload.first(route.serves * sizeof(std::uint32_t));
   payload = payload.subspan(out.serves.size());
@@ -227,7 +227,7 @@ const char* take_route(Engine& engine, const Peer& root, std::span<const std::by
     return rank >= static_cast<std::uint32_t>(engine.size) || rank == static_cast<std::uint32_t>(engine.rank) ||
            rank == static_cast<std::uint32_t>(root.rank) || rank == static_cast<std::uint32_t>(route.server);
   });
-  return twice || strange ? "the route of a multicast names a rank that it cannot name" : nullptr;
+  return twice || strange ? "the route of a multicast names an invalid rank" : nullptr;
 }
 
 Cast* find(Engine& engine, int root, std::uint32_t id) {
@@ -360,10 +360,10 @@ void ask_again(Engine& engine, Request& request) {
 
 const char* on_want(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
   wire::Want want;
-  if (!wire::take(payload, want)) return "a wish for a multicast is too short";
+  if (!wire::take(payload, want)) return "a multicast CTS is too short";
   if (want.root < 0 || want.root >= engine.size || want.root == engine.rank || want.root == peer.rank ||
       want.length == 0 || want.key == 0 || head.tag > ~std::uint32_t{0}) {
-    return "a wish for a multicast makes no sense";
+    return "a multicast CTS is malformed";
   }
   const auto id = static_cast<std::uint32_t>(head.tag);
   Cast* cast = find(engine, want.root, id);

@@ -106,7 +106,7 @@ class ByHydra(Launcher):
 class Hydra(EveryLauncher, ByHydra):
     def test_a_missing_rank_is_noticed(self):
         done = self.start(4, RANK, "late-for-fence", "2", code=None)
-        expected = "fence: not all 4 ranks have come in the time given; the launcher names nobody"
+        expected = "fence: not all 4 ranks have come in the time given; the launcher does not name the missing"
         self.assertEqual(done.out.count(expected), 3, done.all)
 
     def test_a_death_ends_the_job(self):

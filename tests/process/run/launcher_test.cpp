@@ -122,7 +122,7 @@ TEST(Singleton, WithoutLauncher) {
 
 TEST(Singleton, NeverUnderAnotherLauncher) {
   const std::vector<std::pair<Words, std::string>> cases = {
-      {{"PMI_FD=7"}, "its variables make no sense: PMI_FD=7, PMI_RANK is not set, PMI_SIZE is not set"},
+      {{"PMI_FD=7"}, "its variables are malformed: PMI_FD=7, PMI_RANK is not set, PMI_SIZE is not set"},
       {{"PMI_FD=99", "PMI_RANK=0", "PMI_SIZE=2"}, "that PMI_FD=99 names is not open, or no socket"},
       {{"PMI_FD=0", "PMI_RANK=0", "PMI_SIZE=1"}, "that PMI_FD=0 names is not open, or no socket"},
       {{"PMI_FD=7", "PMI_RANK=0", "PMI_SIZE=2", "PMI_JOBID=1.0"},
