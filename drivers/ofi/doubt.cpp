@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t last_words_ns = 500'000'000;
 constexpr std::uint64_t patience_ns = 1'000'000'000, longest_patience_ns = 64'000'000'000;
 /// Used with lost = true: other drivers would only be refused as well.
-constexpr const char* no_process = "its process is gone: nobody listens at its address any more";
+constexpr const char* no_process = "its process has ended: no socket listens at its address any more";
 
 }  // namespace
 

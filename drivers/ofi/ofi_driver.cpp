@@ -45,7 +45,7 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
   if (shares_memory_) longest_ = std::min(longest_, info->tx_attr->inject_size);
   if (longest_ < 2048) {
     *reason = "libfabric's provider " + provider_name(*info) + " sends messages of " + std::to_string(longest_) +
-              " bytes only; 2048 are needed";
+              " bytes only; expected: at least 2048";
     return Status::failed;
   }
   if (is_host_only(*info)) host_mark_ = host_mark();
@@ -79,7 +79,7 @@ bool OfiDriver::open_lifelines(std::string* reason) {
     return false;
   lifelines_ = std::make_unique<Lifelines>(*context_, silence_s_);
   if (lifelines_->open(endpoint_->name(), endpoint_->descriptor())) return true;
-  *reason = "ofi: no descriptor is left for an epoll set";
+  *reason = "no descriptor left for an epoll set";
   return false;
 }
 

@@ -297,8 +297,8 @@ TEST_F(TcpConnection, NonsenseFramesCloseThePeerWithAReason) {
       {frame(Kind::bulk, max_bulk + 1, {}), "bytes"},
       {frame(Kind::bulk, 0, {}), "0 bytes"},
       {frame(Kind::bulk, 100, {}, 1, ~std::uint64_t{0} - 5), "offset"},
-      {bad_mark, "no frame"},
-      {reserved, "no frame"},
+      {bad_mark, "malformed frame"},
+      {reserved, "malformed frame"},
   };
   for (const Case& one : cases) {
     World lone(tcp_factory);

@@ -324,7 +324,7 @@ TEST_P(OfiConnection, APeerThatVanishesFailsWhereThatCanBeSeen) {
     return a.failures.count(1) == 1;
   }));
   EXPECT_TRUE(a.failures[1].first);
-  EXPECT_NE(a.failures[1].second.find("gone"), std::string::npos) << a.failures[1].second;
+  EXPECT_NE(a.failures[1].second.find("has ended"), std::string::npos) << a.failures[1].second;
 }
 
 /// Nothing is sent to the peer, and this rank sleeps: it is woken.
@@ -354,7 +354,7 @@ TEST_P(OfiConnection, AnIdlePeerThatVanishesFails) {
     return a.failures.count(1) == 1;
   }));
   EXPECT_TRUE(a.failures[1].first);
-  EXPECT_NE(a.failures[1].second.find("gone"), std::string::npos) << a.failures[1].second;
+  EXPECT_NE(a.failures[1].second.find("has ended"), std::string::npos) << a.failures[1].second;
 }
 
 /// As behind a firewall. Nothing is concluded from a refused lifeline, because the endpoint itself answers.
