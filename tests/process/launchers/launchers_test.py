@@ -206,7 +206,7 @@ class Pmi1(EveryLauncher, Launcher):
     def test_bad_namespaces(self):
         run = str(BIN / "canele-run")
         for names, expected in (("no-such-namespace", "no network name space '/run/netns/no-such-namespace'"),
-                                ("/etc/passwd", "'/etc/passwd' is no network name space"), ("a,,b", "--netns")):
+                                ("/etc/passwd", "'/etc/passwd' is not a network name space"), ("a,,b", "--netns")):
             done = Done([run, "--netns", names, "-n", "2", "true"], {})
             self.assertEqual(done.code, 2, done.all)
             self.assertIn(expected if os.geteuid() == 0 else "only root", done.err)
