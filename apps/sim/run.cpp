@@ -102,11 +102,11 @@ void make_start_hard(WorldOptions& world, Dice& dice) {
 const char* name_of_helper(unsigned kind) {
   switch (kind) {
     case CANELE_WORKER_AUTO:
-      return ", helper on demand";
+      return ", on-demand progress";
     case CANELE_WORKER_IDLE:
-      return ", helper on idle cores";
+      return ", progress on idle cores";
     case CANELE_WORKER_TIMER:
-      return ", helper by a timer";
+      return ", progress by a timer";
     default:
       return "";
   }

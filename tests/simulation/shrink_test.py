@@ -60,7 +60,7 @@ class Options(unittest.TestCase):
         for wrong in ("x", "3,", "9-3", "3--4", "4294967296"):
             status, lines = sim("--keep", wrong)
             self.assertEqual(status, 2, wrong)
-            self.assertIn("is no list of messages", lines[-1])
+            self.assertIn("is not a list of messages", lines[-1])
 
 
 if __name__ == "__main__":
