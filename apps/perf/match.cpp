@@ -105,7 +105,7 @@ class Run {
       if (job_.engine.progress() || now != last) since = job_.engine.now();
       if (job_.engine.now() - since < patience_ns) continue;
       throw std::runtime_error(std::to_string(now) + " of " + std::to_string(plan_.messages.size()) +
-                               " messages have come, and no more for 20 s: are the others withheld?");
+                               " messages have arrived, and no more for 20 s: are the others blocked by credit?");
     }
   }
 

@@ -73,10 +73,10 @@ class Cholesky(unittest.TestCase):
     def test_bad_grid(self):
         result = run(2, "--grid", "2x2")
         self.assertNotEqual(result.returncode, 0)
-        self.assertIn("a grid of 2x2 does not suit 2 ranks", result.stderr)
+        self.assertIn("a grid of 2x2 does not fit 2 ranks", result.stderr)
         result = run(1, "--grid", "2x")
         self.assertNotEqual(result.returncode, 0)
-        self.assertIn("'2x' is no grid", result.stderr)
+        self.assertIn("'2x' is not a grid", result.stderr)
 
 
 if __name__ == "__main__":
