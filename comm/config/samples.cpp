@@ -216,7 +216,7 @@ void parse_samples(std::string_view text, Samples* samples) {
   samples->state = ended ? Samples::State::read : Samples::State::refused;
   if (ended) return;
   samples->all.clear();
-  samples->problem = "it is cut: its last line must be \"end\"";
+  samples->problem = "it is cut; expected: a last line \"end\"";
 }
 
 Samples read_samples(Platform& platform, const Settings& settings) {
