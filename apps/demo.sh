@@ -82,7 +82,7 @@ run_cholesky() {
   workers=$((cores / count > 0 ? cores / count : 1))
   local -a settings=(CANELE_DRIVERS="$driver" CANELE_COUNTERS="$counters/%r.json" STARPU_NCPU="$workers"
     STARPU_WORKERS_NOBIND=1 STARPU_HOME="$starpu/home" OPENBLAS_NUM_THREADS=1)
-  [[ $flip -eq 0 ]] || settings+=(CANELE_FAULT=flip-byte:1)
+  [[ $flip -eq 0 ]] || settings+=(CANELE_EXPERT_FAULT=flip-byte:1)
   rm -rf "$counters" && mkdir -p "$counters" &&
     env "${settings[@]}" "$root/tests/with-timeout" 300 "$prefix/bin/canele-run" -n "$count" \
       "$starpu/mpi/examples/matrix_decomposition/mpi_cholesky" -size "$size" -nblocks "$blocks" -check "${layout[@]}"

@@ -131,7 +131,7 @@ class Helper {
   bool asleep() const noexcept { return asleep_.load(std::memory_order_seq_cst); }
   /// Returns whether the helper makes progress now. For reports.
   bool helping() const noexcept { return self_.load(std::memory_order_relaxed) != nullptr; }
-  std::uint64_t turns_lost() const noexcept { return pressure_.times(); }
+  std::uint64_t core_losses() const noexcept { return pressure_.times(); }
   /// expect_company(): compute threads want the helper's core all the time. prefer(): the unit on which the helper
   /// sleeps then. Both before start().
   void expect_company() noexcept { pressure_.expect(); }

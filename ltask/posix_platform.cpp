@@ -335,7 +335,7 @@ class PosixPlatform final : public Platform {
     }
     struct stat about;
     if (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode)) {
-      file.problem = "it is no regular file";
+      file.problem = "it is not a regular file";
     } else {
       read_up_to(descriptor, most, &file);
     }

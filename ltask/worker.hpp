@@ -61,7 +61,7 @@ class Worker {
   int unit() const noexcept { return unit_.load(std::memory_order_relaxed); }
   /// Returns true if the calling thread is this worker.
   bool is_caller() const noexcept;
-  std::uint64_t turns_lost() const noexcept { return pressure_.times(); }
+  std::uint64_t core_losses() const noexcept { return pressure_.times(); }
   /// Returns whether compute threads have taken slices from the worker lately.
   bool shares_core() const noexcept { return active() && pressure_.holds(platform_.now_ns()); }
   /// Declares whether, as far as is known, only workers use the core that this one is pinned to. Workers of other ranks

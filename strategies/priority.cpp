@@ -278,8 +278,8 @@ class Priority final : public Strategy {
 
 }  // namespace
 
-const StrategyFactory priority_factory{"priority",
-                                       "highest priority first, aggregated; order per tag holds, nothing starves",
-                                       [] { return std::unique_ptr<Strategy>(new Priority); }};
+const StrategyFactory priority_factory{
+    "priority", "highest priority first, aggregated; keeps the order per tag, without starvation",
+    [] { return std::unique_ptr<Strategy>(new Priority); }};
 
 }  // namespace canele::strategies

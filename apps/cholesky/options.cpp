@@ -26,7 +26,7 @@ std::string parse_grid(const std::string& text, Options& options) {
       static_cast<std::size_t>(end) == text.size() && options.grid_rows > 0 && options.grid_columns > 0) {
     return {};
   }
-  return "'" + text + "' is no grid: rows x columns of ranks, e.g. 4x2";
+  return "'" + text + "' is not a grid; expected: rows x columns of ranks, e.g. 4x2";
 }
 
 }  // namespace
@@ -44,22 +44,22 @@ bool parse_options(int argc, char** argv, Options* options, int* code) {
                    if (!problem.empty()) throw CLI::ValidationError("--grid", problem);
                    return true;
                  })
-      ->description("Ranks that tiles are dealt out to, e.g. 4x2 (default: the squarest)")
+      ->description("Grid of ranks that own the tiles, e.g. 4x2 (default: the squarest)")
       ->type_name("RxC");
   app.add_option("--threads", options->threads, "Threads of each rank that compute")
       ->check(CLI::Range(1, most_threads))
       ->capture_default_str();
-  app.add_option("--look-ahead", options->look_ahead, "Columns whose tiles may come before they are needed")
+  app.add_option("--look-ahead", options->look_ahead, "Columns whose tiles may arrive before they are needed")
       ->check(CLI::Range(1, most_rows))
       ->capture_default_str();
   app.add_option("--way", options->ways,
                  "How a tile goes to several ranks: sends (one each), or a multicast of the shape auto, flat, chain, "
-                 "binomial, 4-nomial, 8-nomial; several are taken in turn")
+                 "binomial, 4-nomial, 8-nomial; several are used in turn")
       ->delimiter(',')
       ->check(CLI::IsMember(way_names()))
       ->capture_default_str();
   app.add_option("--runs", options->runs, "Runs of each way")->check(CLI::Range(1, most_runs))->capture_default_str();
-  app.add_option("--seed", options->seed, "Of the matrix")->capture_default_str();
+  app.add_option("--seed", options->seed, "Seed of the matrix")->capture_default_str();
   app.add_flag("!--no-check", options->check, "Do not compute the residual");
   app.add_flag("--json", options->json, "Print JSON, a line for each run");
   try {
@@ -78,8 +78,8 @@ void settle_grid(Options& options, int ranks) {
   }
   if (options.grid_rows * options.grid_columns == ranks) return;
   throw std::runtime_error("a grid of " + std::to_string(options.grid_rows) + "x" +
-                           std::to_string(options.grid_columns) + " does not suit " + std::to_string(ranks) +
-                           " ranks: their product must be the number of ranks");
+                           std::to_string(options.grid_columns) + " does not fit " + std::to_string(ranks) +
+                           " ranks; expected: a product equal to the number of ranks");
 }
 
 }  // namespace canele::cholesky

@@ -23,7 +23,8 @@ std::vector<std::string> way_names() {
 Way way_of(const std::string& name) {
   if (name == "sends") return {name, true, CANELE_SHAPE_AUTO};
   const auto* const found = std::find(shapes.begin(), shapes.end(), name);
-  if (found == shapes.end()) throw std::runtime_error("no way to send tiles is called " + name);
+  if (found == shapes.end())
+    throw std::runtime_error("no way to send tiles is called " + name + "; expected: sends, or a shape of a multicast");
   return {name, false, static_cast<canele_shape>(found - shapes.begin())};
 }
 

@@ -154,16 +154,25 @@ void print_strategies(const json& info) {
   }
 }
 
+void print_setting(const json& one) {
+  const std::string unit = text_of(one, "unit"), value = text_of(one, "value");
+  const std::string fallback = text_of(one, "default"), alias = text_of(one, "alias");
+  fmt::print("  {} = {}{}{}\n", text_of(one, "variable"), value.empty() ? "\"\"" : value,
+             unit.empty() ? "" : " " + unit,
+             one.at("source") == "default" ? "" : "   (from the " + text_of(one, "source") + ")");
+  fmt::print("      values: {}; default: {}{}\n", text_of(one, "values"), fallback.empty() ? "\"\"" : fallback,
+             alias.empty() ? "" : "; old name: " + alias);
+  fmt::print("      {}\n", wrapped(text_of(one, "help"), 6, 110));
+}
+
+/// Prints the settings for users, then those for experts.
 void print_settings(const json& info) {
-  fmt::print("\nsettings (environment variables; the options of canele_init win over them)\n");
-  for (const json& one : info.at("settings")) {
-    const std::string unit = text_of(one, "unit"), value = text_of(one, "value");
-    const std::string fallback = text_of(one, "default");
-    fmt::print("  {} = {}{}{}\n", text_of(one, "variable"), value.empty() ? "\"\"" : value,
-               unit.empty() ? "" : " " + unit,
-               one.at("source") == "default" ? "" : "   (from the " + text_of(one, "source") + ")");
-    fmt::print("      values: {}; default: {}\n", text_of(one, "values"), fallback.empty() ? "\"\"" : fallback);
-    fmt::print("      {}\n", wrapped(text_of(one, "help"), 6, 110));
+  for (const bool expert : {false, true}) {
+    fmt::print("{}", expert ? "\nexpert settings, for developers and experiments\n"
+                            : "\nsettings (environment variables; the options of canele_init win over them)\n");
+    for (const json& one : info.at("settings")) {
+      if (text_of(one, "variable").starts_with("CANELE_EXPERT_") == expert) print_setting(one);
+    }
   }
 }
 

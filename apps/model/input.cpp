@@ -32,7 +32,7 @@ json read_json(const std::string& file) {
 double number(const json& object, const std::string& key, const std::string& where) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number() || found->get<double>() < 0) {
-    throw std::runtime_error(fmt::format("{} has no \"{}\", or it is no number of at least 0", where, key));
+    throw std::runtime_error(fmt::format("{} has no \"{}\", or it is not a number; expected: at least 0", where, key));
   }
   return found->get<double>();
 }
@@ -43,12 +43,12 @@ std::optional<double> optional_number(const json& object, const std::string& key
 }
 
 void refuse_others(const json& object, const std::set<std::string>& known, const std::string& where) {
-  if (!object.is_object()) throw std::runtime_error(fmt::format("{} is no JSON object", where));
+  if (!object.is_object()) throw std::runtime_error(fmt::format("{} is not a JSON object", where));
   for (const auto& [key, value] : object.items()) {
     if (known.count(key) != 0) continue;
     std::string names;
     for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
-    throw std::runtime_error(fmt::format("{} has \"{}\", which is none of {}", where, key, names));
+    throw std::runtime_error(fmt::format("{} has \"{}\"; expected: one of {}", where, key, names));
   }
 }
 
@@ -63,7 +63,7 @@ void add(Calls* sum, const json& calls, const std::string& where) {
 void add_profile(Observed* sum, const json& profile, const std::string& file) {
   if (!profile.is_object() || profile.value("canele_profile", 0) != 1 || !profile.contains("classes")) {
     throw std::runtime_error(
-        fmt::format("{} is no profile: run the program with CANELE_PROFILE=profile-%r.json", file));
+        fmt::format("{} is not a profile; expected: a file of CANELE_PROFILE=profile-%r.json", file));
   }
   const json& classes = profile.at("classes");
   const std::map<std::string, Calls*> of_class = {
@@ -90,7 +90,7 @@ void remark_threads(Observed* run, const json& profile, const std::string& file)
   }
   if (others_s > 0) {
     run->remarks.push_back(fmt::format(
-        "{}: other threads than the main one spent {:.3g} s in MPI: the model knows one thread only", file, others_s));
+        "{}: threads other than the main one spent {:.3g} s in MPI; the model has one thread only", file, others_s));
   }
   if (const int lost = profile.value("threads_not_counted", 0); lost > 0) {
     run->remarks.push_back(fmt::format("{}: {} threads are not in the profile", file, lost));
@@ -144,7 +144,7 @@ Observed read_profiles(const std::vector<std::string>& files) {
     ranks = std::max(ranks, profile.value("ranks", 1));
     if (const auto [other, is_new] = file_of_rank.emplace(rank, file); !is_new) {
       throw std::runtime_error(
-          fmt::format("{} and {} are both of rank {}: give one job's files", other->second, file, rank));
+          fmt::format("{} and {} are both of rank {}; expected: the files of one job", other->second, file, rank));
     }
   }
   const auto count = static_cast<double>(files.size());
@@ -154,7 +154,7 @@ Observed read_profiles(const std::vector<std::string>& files) {
   }
   for (double* one : {&run.time_s, &run.compute_s, &run.other_s, &*run.mpi_s, &*run.overlappable_s}) *one /= count;
   if (static_cast<int>(files.size()) < ranks) {
-    run.remarks.push_back(fmt::format("{} of {} ranks are looked at", files.size(), ranks));
+    run.remarks.push_back(fmt::format("{} of {} ranks are in the result", files.size(), ranks));
   }
   return run;
 }

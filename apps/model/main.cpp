@@ -42,14 +42,14 @@ void add_dedicated(CLI::App& app, Arguments& arguments) {
       "Reynier's model: t_dedicated = t_comp N/(N-D) + N_init min_init + N_test min_test + N_wait min_wait\n"
       "+ alpha N_blocking (min_init + min_wait) + (1 - alpha) t_blocking + t_other, of a run without progression:\n"
       "CANELE_WORKER=none CANELE_PROFILE=profile-%r.json canele-run -n 4 program");
-  auto* profiles = command->add_option("--profile", arguments.profiles, "one file for each rank");
+  auto* profiles = command->add_option("--profile", arguments.profiles, "profiles, one file for each rank");
   auto* values = command->add_option("--values", arguments.values, "a run, or a list of them, as in thesis.json");
   profiles->excludes(values);
-  command->add_option("--cores", arguments.question.cores, "N, of a process; wins over the file's")
+  command->add_option("--cores", arguments.question.cores, "N, cores of a process; overrides the file")
       ->check(CLI::PositiveNumber);
   command
       ->add_option("--dedicated", arguments.question.dedicated,
-                   "D, of these for communication; 0: the run has done without them already")
+                   "D, dedicated cores among them; 0: the run already computed without them")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
@@ -57,34 +57,36 @@ void add_dedicated(CLI::App& app, Arguments& arguments) {
                    "share of blocking calls that are converted: 0.5 or 0,0.5,1 or from:to:step")
       ->capture_default_str();
   command->add_option("--least-profile", arguments.least_profiles,
-                      "a run whose waits and tests found nothing to do, for programs whose own never do");
-  auto* measured = command->add_option("--measured", arguments.measured_s, "s that it took with dedicated cores")
+                      "a run whose waits and tests found no work, for programs whose own always find some");
+  auto* measured = command->add_option("--measured", arguments.measured_s, "measured time with dedicated cores, s")
                        ->check(CLI::PositiveNumber);
-  command->add_option("--measured-profile", arguments.measured_profiles, "the profile of that run, to see what differs")
+  command
+      ->add_option("--measured-profile", arguments.measured_profiles,
+                   "profile of the run with dedicated cores, to show the differences")
       ->excludes(measured)
       ->needs(profiles);
 }
 
 void add_split_tree(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand(
-      "split-tree", "How many of the widest levels of a binomial tree the calling threads should do themselves");
-  command->add_option("--cores", arguments.split.cores, "of the node")->capture_default_str();
-  command->add_option("--from", arguments.split.from, "ranks; default: half of the cores");
-  command->add_option("--to", arguments.split.to, "ranks; default: all cores but one");
+      "split-tree", "Number of the widest levels of a binomial tree that the calling threads should execute");
+  command->add_option("--cores", arguments.split.cores, "cores of the node")->capture_default_str();
+  command->add_option("--from", arguments.split.from, "smallest number of ranks (default: half of the cores)");
+  command->add_option("--to", arguments.split.to, "largest number of ranks (default: all cores but one)");
   command->add_flag("--variable", arguments.split.variable, "gather and scatter: messages double from level to level");
-  command->add_option("--plot", arguments.plot, "FILE.svg: the figure");
+  command->add_option("--plot", arguments.plot, "draw the figure to FILE.svg");
 }
 
 void add_placement(CLI::App& app, Arguments& arguments) {
-  CLI::App* command = app.add_subcommand("placement", "On which core the progression of each rank runs");
-  command->add_option("--cores", arguments.split.cores, "of the node")->capture_default_str();
-  command->add_option("--ranks", arguments.ranks, "on them")->required();
+  CLI::App* command = app.add_subcommand("placement", "Core of the progression of each rank");
+  command->add_option("--cores", arguments.split.cores, "cores of the node")->capture_default_str();
+  command->add_option("--ranks", arguments.ranks, "ranks of the node")->required();
 }
 
 /// Returns the runs to evaluate.
 std::vector<Case> cases_of(const Arguments& arguments) {
   if (!arguments.values.empty()) return read_values(arguments.values);
-  if (arguments.profiles.empty()) throw std::runtime_error("nothing to look at: give --profile or --values");
+  if (arguments.profiles.empty()) throw std::runtime_error("no input; expected: --profile or --values");
   Case run;
   run.name =
       arguments.profiles.size() == 1 ? arguments.profiles.front() : fmt::format("{} ranks", arguments.profiles.size());
@@ -104,7 +106,8 @@ void dedicated(Arguments arguments) {
     const Observed least = read_profiles(arguments.least_profiles);
     for (Case& one : cases) take_least(&one.run, least);
   }
-  if (arguments.measured_s > 0 && cases.size() > 1) throw std::runtime_error("--measured is of one run, not of a list");
+  if (arguments.measured_s > 0 && cases.size() > 1)
+    throw std::runtime_error("--measured belongs to one run, and --values has several");
   json all = json::array();
   for (Case& one : cases) {
     if (arguments.measured_s > 0) one.measured_s = arguments.measured_s;
@@ -122,10 +125,8 @@ void dedicated(Arguments arguments) {
 
 void write_figure(const std::string& file, const json& tables) {
   if (!file.ends_with(".svg")) {
-    throw std::runtime_error(
-        fmt::format("--plot {}: SVG is what is drawn here; name a file that ends in .svg (and "
-                    "make a PNG of it with rsvg-convert or a browser)",
-                    file));
+    throw std::runtime_error(fmt::format(
+        "--plot {}; expected: a name that ends in .svg (rsvg-convert or a browser makes a PNG of it)", file));
   }
   std::ofstream stream(file);
   stream << split_figure(tables);
@@ -158,7 +159,7 @@ int main(int argc, char** argv) {
   CLI::App app("Models: dedicated cores, split trees, placement");
   app.require_subcommand(1);
   app.fallthrough();
-  app.add_flag("--json", arguments.as_json, "JSON instead of text");
+  app.add_flag("--json", arguments.as_json, "print JSON instead of text");
   add_dedicated(app, arguments);
   add_split_tree(app, arguments);
   add_placement(app, arguments);

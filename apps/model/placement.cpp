@@ -28,8 +28,7 @@ constexpr std::uint32_t most = 4096;
 json placement_table(std::uint32_t cores, std::uint32_t ranks) {
   if (ranks < 1 || ranks > cores || cores > most) {
     throw std::runtime_error(
-        fmt::format("{} ranks on {} cores: from 1 rank to as many as there are cores, and up to "
-                    "{} cores, are possible",
+        fmt::format("{} ranks on {} cores; expected: at least 1 rank, at most as many as cores, and up to {} cores",
                     ranks, cores, most));
   }
   json table = {{"cores", cores}, {"ranks", ranks}, {"rows", json::array()}};

@@ -138,7 +138,7 @@ def main():
     parser.add_argument("--size", type=int, default=32_000_000, help="bytes")
     parser.add_argument("--compute", type=float, default=100, help="ms a round, of all ranks together")
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--batches", type=int, default=3, help="runs of each kind; the median one is looked at")
+    parser.add_argument("--batches", type=int, default=3, help="runs of each kind; the median one counts")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if len(os.sched_getaffinity(0)) < 2:

@@ -111,7 +111,8 @@ void print_conversion(const json& judged) {
 json judge(const Case& run, const Question& question, const Observed* dedicated) {
   const Cores cores{question.cores > 0 ? question.cores : run.cores.value_or(0), question.dedicated};
   if (cores.all <= 0) {
-    throw std::runtime_error(fmt::format("{}: how many cores a process has is not known; give --cores", run.name));
+    throw std::runtime_error(
+        fmt::format("{}: the number of cores of a process is not known; expected: --cores", run.name));
   }
   if (cores.dedicated >= cores.all) {
     throw std::runtime_error(fmt::format("{}: {:g} of {:g} cores cannot be given up: none would be left to compute",

@@ -65,7 +65,7 @@ void print_table(const json& tables, const char* title, const char* key, char he
 
 json split_tables(const SplitQuestion& question) {
   if (question.cores < 2 || question.cores > most_cores) {
-    throw std::runtime_error(fmt::format("--cores {}: from 2 to {} are possible", question.cores, most_cores));
+    throw std::runtime_error(fmt::format("--cores {}; expected: 2 to {}", question.cores, most_cores));
   }
   const std::uint32_t from = question.from != 0 ? question.from : (question.cores + 1) / 2;
   const std::uint32_t to = question.to != 0 ? question.to : question.cores - 1;

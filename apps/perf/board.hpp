@@ -29,7 +29,8 @@ class Board {
   /// Maps the board. All ranks call it. Throws std::runtime_error.
   Board(canele::engine& engine, canele::session& session) {
     if (engine.local_size() != engine.size()) {
-      throw std::runtime_error("all ranks must be on one host: they tell each other by shared memory that all is sent");
+      throw std::runtime_error(
+          "the ranks are on several hosts; expected: one host, as they share memory to report that all is sent");
     }
     constexpr std::uint64_t tag = 40;
     char name[64] = {};

@@ -55,9 +55,10 @@ class Broadcast {
  public:
   explicit Broadcast(const Options& options)
       : engine_(join(settings_of(options))), session_(engine_, "canele-perf broadcast"), options_(options) {
-    if (engine_.size() < 2) throw std::runtime_error("a broadcast needs a root, rank 0, and at least one destination");
+    if (engine_.size() < 2)
+      throw std::runtime_error("one rank; expected: a root, rank 0, and at least one destination");
     if (engine_.local_size() != engine_.size()) {
-      throw std::runtime_error("all ranks must be on one host: their clocks are compared");
+      throw std::runtime_error("the ranks are on several hosts; expected: one host, as their clocks are compared");
     }
     for (int rank = 1; rank < engine_.size(); ++rank) destinations_.push_back(rank);
     answers_.resize(destinations_.size());
@@ -178,7 +179,7 @@ void Broadcast::follow(std::uint64_t size) {
     wait_for(over);
     for (std::size_t k = 0; k < size / word_size; ++k) {
       if (buffers[i % 2][k] == word_of(i, k)) continue;
-      throw std::runtime_error("broadcast " + std::to_string(i) + " is wrong at word " + std::to_string(k));
+      throw std::runtime_error("broadcast " + std::to_string(i) + " has wrong data at word " + std::to_string(k));
     }
     if (more != 0) post(0, data_tag, buffers[(i + 1) % 2].data(), size, request);
     send(0, ready_tag, &now, word_size, reply);
@@ -197,7 +198,7 @@ void Broadcast::report(std::uint64_t size, const Samples& samples) const {
     fmt::print("{}\n", row.dump());
     return;
   }
-  fmt::print("root to {} rank{} over {}, {} bytes: time until the last has it [us]\n", destinations_.size(),
+  fmt::print("root to {} rank{} over {}, {} bytes: time until the last rank has it [us]\n", destinations_.size(),
              destinations_.size() == 1 ? "" : "s", options_.drivers.front(), size);
   fmt::print("  {:<10} {:>10} {:>10} {:>10} {:>10}\n", "way", "median", "p10", "p90", "to sends");
   const auto sends = samples.find("sends");
@@ -238,7 +239,8 @@ int broadcast_each(const Options& options) {
 
 int broadcast(const Options& options) {
   if (options.drivers.size() != 1) {
-    throw std::runtime_error("in a job, broadcast measures one driver: name one --driver; alone it measures all");
+    throw std::runtime_error(
+        "in a job, broadcast measures one driver; expected: one --driver (outside of a job it measures all)");
   }
   Broadcast one(options);
   return run_or_abort(one);

@@ -71,8 +71,8 @@ class Callback {
         session_(engine_, "canele-perf callback"),
         options_(options) {
     if (engine_.size() != 2 || engine_.local_size() != 2) {
-      throw std::runtime_error("two ranks on one host are needed, and there are " + std::to_string(engine_.size()) +
-                               ", " + std::to_string(engine_.local_size()) + " of them here");
+      throw std::runtime_error(std::to_string(engine_.size()) + " ranks, " + std::to_string(engine_.local_size()) +
+                               " of them on this host; expected: two on one host");
     }
   }
 
@@ -193,7 +193,8 @@ int callback_each(const Options& options) {
 
 int callback(const Options& options) {
   if (options.drivers.size() != 1) {
-    throw std::runtime_error("in a job, callback measures one driver: name one --driver; alone it measures all");
+    throw std::runtime_error(
+        "in a job, callback measures one driver; expected: one --driver (outside of a job it measures all)");
   }
   Callback one(options);
   return run_or_abort(one);

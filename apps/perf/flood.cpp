@@ -38,7 +38,7 @@ std::vector<std::string> settings_of(const Options& options) {
   std::vector<std::string> settings = {"CANELE_DRIVERS=" + options.drivers.front(),
                                        "CANELE_UNEXPECTED_MEMORY=" + std::to_string(options.flood.limit)};
   if (options.flood.per_peer != 0) {
-    settings.push_back("CANELE_UNEXPECTED_PER_PEER=" + std::to_string(options.flood.per_peer));
+    settings.push_back("CANELE_EXPERT_UNEXPECTED_PER_PEER=" + std::to_string(options.flood.per_peer));
   }
   return settings;
 }
@@ -52,7 +52,7 @@ class Flood {
         options_(options),
         size_(options.sizes.front()),
         rank_(engine_.rank()) {
-    if (engine_.size() < 2) throw std::runtime_error("a flood needs a receiver, rank 0, and at least one sender");
+    if (engine_.size() < 2) throw std::runtime_error("one rank; expected: a receiver, rank 0, and at least one sender");
     messages_ = flood_messages(options.flood, size_);
   }
 
@@ -255,7 +255,8 @@ int flood_each(const Options& options) {
 
 int flood(const Options& options) {
   if (options.drivers.size() != 1 || options.sizes.size() != 1) {
-    throw std::runtime_error("in a job, flood does one thing: name one --driver and one --size; alone it does all");
+    throw std::runtime_error(
+        "in a job, flood measures one case; expected: one --driver and one --size (outside of a job it measures all)");
   }
   Flood one(options);
   return run_or_abort(one);

@@ -66,8 +66,8 @@ void print_text(const Options& options, std::uint64_t messages, const std::vecto
   fmt::print("  stored when all was sent: {}; unexpected_most {}, unexpected_bytes_most {}\n", receiver.stored,
              highest({receiver}, "unexpected_most"), highest({receiver}, "unexpected_bytes_most"));
   const std::vector<FloodOutcome> senders(all.begin() + 1, all.end());
-  fmt::print("  senders, the highest: credit_stalls {}, withheld_most {}, stalled for {:.2f} s\n",
-             highest(senders, "credit_stalls"), highest(senders, "withheld_most"),
+  fmt::print("  senders, the highest: credit_stalls {}, credit_blocked_most {}, stalled for {:.2f} s\n",
+             highest(senders, "credit_stalls"), highest(senders, "credit_blocked_most"),
              seconds(highest(senders, "credit_stalled_ns")));
   fmt::print("  all sent and at rest after {:.2f} s, all received, in order, after another {:.2f} s\n",
              seconds(receiver.sending_ns), seconds(receiver.receiving_ns));

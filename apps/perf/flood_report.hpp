@@ -15,7 +15,7 @@ namespace canele::perf {
 
 inline constexpr std::array<const char*, 6> flood_counters = {"unexpected_messages",   "unexpected_most",
                                                               "unexpected_bytes_most", "credit_stalls",
-                                                              "withheld_most",         "credit_stalled_ns"};
+                                                              "credit_blocked_most",   "credit_stalled_ns"};
 
 struct FloodOutcome {
   std::uint64_t receives = 0;         ///< 1: it had something to receive

@@ -35,7 +35,7 @@ Job::Job(const Options& options, std::vector<std::string> settings)
       session(engine, "canele-perf"),
       rank_(engine.rank()) {
   if (engine.size() != 2) {
-    throw std::runtime_error("two ranks are needed, and this job has " + std::to_string(engine.size()));
+    throw std::runtime_error("this job has " + std::to_string(engine.size()) + " ranks; expected: two");
   }
 }
 
@@ -59,7 +59,7 @@ std::string Job::driver() const {
 
 void check_driver(const Options& options, const std::string& driver) {
   if (options.driver.empty() || options.driver.find(',') != std::string::npos || driver == options.driver) return;
-  throw std::runtime_error("driver " + options.driver + " was asked for, but \"" + driver + "\" carries the messages");
+  throw std::runtime_error("driver " + options.driver + " was requested, but \"" + driver + "\" carries the messages");
 }
 
 canele::engine join(const std::vector<std::string>& settings) {

@@ -41,7 +41,7 @@ std::string start_job(const std::vector<std::string>& arguments, int ranks) {
   const int beside = errno;
   execvp("canele-run", command.data());
   return "cannot run " + launcher + " (" + std::strerror(beside) + ") nor canele-run from PATH (" +
-         std::strerror(errno) + "); start the ranks by hand: mpirun -n " + count + " " + self;
+         std::strerror(errno) + "); expected: ranks started by a launcher, as in mpirun -n " + count + " " + self;
 }
 
 int run_job(const std::vector<std::string>& arguments, int ranks) {

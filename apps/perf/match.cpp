@@ -105,7 +105,7 @@ class Run {
       if (job_.engine.progress() || now != last) since = job_.engine.now();
       if (job_.engine.now() - since < patience_ns) continue;
       throw std::runtime_error(std::to_string(now) + " of " + std::to_string(plan_.messages.size()) +
-                               " messages have come, and no more for 20 s: are the others withheld?");
+                               " messages have arrived, and no more for 20 s: are the others blocked by credit?");
     }
   }
 
@@ -208,13 +208,13 @@ std::uint64_t memory_for(std::uint64_t messages) {
 
 std::vector<std::string> match_settings(const Options& options) {
   std::vector<std::string> settings;
-  if (!options.match.matcher.empty()) settings.push_back("CANELE_MATCHER=" + options.match.matcher);
+  if (!options.match.matcher.empty()) settings.push_back("CANELE_EXPERT_MATCHER=" + options.match.matcher);
   const auto& directions = options.match.directions;
   if (std::find(directions.begin(), directions.end(), Direction::unexpected) != directions.end()) {
     const std::string bytes =
         std::to_string(memory_for(*std::max_element(options.match.receives.begin(), options.match.receives.end())));
     settings.push_back("CANELE_UNEXPECTED_MEMORY=" + bytes);
-    settings.push_back("CANELE_UNEXPECTED_PER_PEER=" + bytes);
+    settings.push_back("CANELE_EXPERT_UNEXPECTED_PER_PEER=" + bytes);
   }
   return settings;
 }
@@ -227,7 +227,7 @@ MatchResults match(Job& job, const Options& options) {
   results.driver = job.driver();
   check_driver(options, results.driver);
   const nlohmann::json info = nlohmann::json::parse(job.engine.info_json());
-  results.matcher = value_of(info, "CANELE_MATCHER");
+  results.matcher = value_of(info, "CANELE_EXPERT_MATCHER");
   results.unexpected_memory = value_of(info, "CANELE_UNEXPECTED_MEMORY");
   for (const Direction direction : options.match.directions) {
     for (const Order order : options.match.orders) {

@@ -96,10 +96,9 @@ void check_plan(const Plan& plan, std::span<const std::uint64_t> got) {
     const std::uint64_t entry = i < got.size() ? got[i] : plan.receives.size();
     const bool right = receive.any_tag ? entry < free_entries.size() && free_entries[entry] : entry == receive.entry;
     if (!right) {
-      throw std::runtime_error("receive " + std::to_string(i) + " got message " + std::to_string(entry) +
-                               "; right is " +
-                               (receive.any_tag ? "one that no other receive names, and that nobody else has got"
-                                                : std::to_string(receive.entry)));
+      throw std::runtime_error(
+          "receive " + std::to_string(i) + " got message " + std::to_string(entry) + "; expected: " +
+          (receive.any_tag ? "one that no other receive names or has got" : std::to_string(receive.entry)));
     }
     if (receive.any_tag) free_entries[entry] = false;
   }

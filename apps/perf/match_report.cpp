@@ -96,7 +96,7 @@ void print_head(const Job& job, const Options& options, const MatchResults& resu
   fmt::print("receives from any source: {} %, for any tag: {} % (at least one if not 0; those are posted last)\n",
              match.any_source, match.any_tag);
   fmt::print("memory for unexpected messages: {} bytes{}\n", results.unexpected_memory,
-             has_unexpected(options) ? ", raised so that none is withheld for good" : ", as configured");
+             has_unexpected(options) ? ", raised so that no message stays blocked" : ", as configured");
 }
 
 void print_table(const Job& job, const Options& options, const MatchResults& results) {
@@ -116,7 +116,8 @@ void print_table(const Job& job, const Options& options, const MatchResults& res
     }
     fmt::print("\n");
   }
-  fmt::print("floor: a bare loop that touches what any engine has to, as the processor overlaps it best\n");
+  fmt::print(
+      "floor: a bare loop that touches the memory that any engine must touch, as the processor overlaps it best\n");
   if (!options.match.counts) return;
   fmt::print(
       "attempts, cache lines to find the partner: per match; bytes of the structure: per entry; counted by the same "

@@ -24,7 +24,7 @@ struct MatcherCounts {
   Histogram search_length, depth;  ///< attempts of each search; entries queued at each insertion and removal.
 };
 
-/// matcher: one of the values of CANELE_MATCHER.
+/// matcher: one of the values of CANELE_EXPERT_MATCHER.
 MatcherCounts count_matches(const Plan& plan, Direction direction, const std::string& matcher);
 
 }  // namespace canele::perf

@@ -88,7 +88,7 @@ Result measure_size(Job& job, const Options& options, Floor* floor, std::uint64_
 /// Returns the floor that fits the driver. *why gets its name, or the reason why there is none. Both ranks decide
 /// alike.
 std::unique_ptr<Floor> choose_floor(Job& job, const Options& options, const std::string& driver, std::string* why) {
-  *why = "not asked for";
+  *why = "not requested";
   if (!options.floor) return nullptr;
   *why = "the ranks are on two hosts";
   if (!job.same_host()) return nullptr;
@@ -99,7 +99,7 @@ std::unique_ptr<Floor> choose_floor(Job& job, const Options& options, const std:
   if (driver == "tcp") floor = make_tcp_floor(job, most);
   if (floor != nullptr && options.bare_engine) {
     const bool here = options.benchmark != Benchmark::bandwidth && floor->has_engine(options.window());
-    *why = here ? "a bare engine" : "none: no bare engine does that";
+    *why = here ? "a bare engine" : "none: the bare engine has no such benchmark";
     return here ? std::move(floor) : nullptr;
   }
   if (floor != nullptr && options.benchmark == Benchmark::rate) {

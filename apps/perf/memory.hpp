@@ -20,7 +20,7 @@ inline std::uint64_t resident(const std::string& which) {
     std::uint64_t kib = 0;
     if (name == which + ":" && status >> kib) return kib << 10;
   }
-  throw std::runtime_error("/proc/self/status tells no " + which + ": memory cannot be measured here");
+  throw std::runtime_error("/proc/self/status has no " + which + ": memory cannot be measured here");
 }
 
 /// Resets VmHWM.

@@ -34,7 +34,7 @@ CLI::App* add_common(CLI::App& app, Options& options, Benchmark benchmark, const
 }
 
 CLI::Option* add_driver(CLI::App& sub, Options& options) {
-  return sub.add_option("--driver", options.driver, "Driver to use, e.g. shm or tcp (default: as CANELE_DRIVERS says)");
+  return sub.add_option("--driver", options.driver, "Driver to use, e.g. shm or tcp (default: CANELE_DRIVERS)");
 }
 
 void add_subcommand(CLI::App& app, Options& options, Benchmark benchmark, const char* help,
@@ -47,12 +47,11 @@ void add_subcommand(CLI::App& app, Options& options, Benchmark benchmark, const 
   sub->add_flag("--json", options.json, "Print JSON, with every sample");
   sub->add_flag("!--no-floor", options.floor, "Do not measure the machine's floor");
   sub->add_flag("--bare-engine", options.bare_engine,
-                "The floor of shm is a loop with requests, tags and matching, the least that any engine does");
+                "Measure the floor of shm with requests, tags and matching, the least that any engine does");
   if (benchmark != Benchmark::latency) {
-    sub->add_option("--tags", options.tags, "Tags that the messages take in turn")
+    sub->add_option("--tags", options.tags, "Number of tags, used in turn")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
-    sub->add_option("--sessions", options.sessions, "Sessions that the messages take in turn")
-        ->check(CLI::Range(1, 100'000));
+    sub->add_option("--sessions", options.sessions, "Number of sessions, used in turn")->check(CLI::Range(1, 100'000));
   }
   sub->callback([&options, benchmark, sizes = std::move(sizes)] {
     options.benchmark = benchmark;
@@ -79,6 +78,12 @@ void add_choice(CLI::App& sub, const char* name, std::vector<Value>& values, con
   sub.add_option(name, values, help)->delimiter(',')->transform(CLI::CheckedTransformer(known));
 }
 
+/// Returns the matcher that the environment names, by the setting's name or its old name; nullptr: none.
+const char* configured_matcher() {
+  const char* const name = std::getenv("CANELE_EXPERT_MATCHER");
+  return name != nullptr ? name : std::getenv("CANELE_MATCHER");
+}
+
 void add_match(CLI::App& app, Options& options) {
   constexpr std::uint64_t most = 1 << 21;  // tags are distinct up to that
   MatchOptions& match = options.match;
@@ -92,13 +97,13 @@ void add_match(CLI::App& app, Options& options) {
   add_choice(*sub, "--direction", match.directions, "posted: receives come first; unexpected: messages (default: both)",
              directions);
   add_choice(*sub, "--order", match.orders, "in-order, reverse, shuffled (default: all)", orders);
-  sub->add_option("--any-source", match.any_source, "Percent of the receives that take any source")
+  sub->add_option("--any-source", match.any_source, "Percentage of receives from any source")
       ->check(CLI::Range(0.0, 100.0));
-  sub->add_option("--any-tag", match.any_tag, "Percent of the receives that take any tag; they are posted last")
+  sub->add_option("--any-tag", match.any_tag, "Percentage of receives for any tag; these are posted last")
       ->check(CLI::Range(0.0, 100.0));
   sub->add_option("--matcher", match.matcher,
-                  "Structure that matches, e.g. table or bins (default: as CANELE_MATCHER)");
-  sub->add_option("--seed", match.seed, "Of the shuffle, and of the choice of wildcards")->capture_default_str();
+                  "Data structure that matches, e.g. table or bins (default: CANELE_EXPERT_MATCHER)");
+  sub->add_option("--seed", match.seed, "Seed of the shuffle and of the choice of wildcards")->capture_default_str();
   sub->add_flag("--cold", match.cold, "Evict the receiver's caches before each round, which is then a batch");
   sub->add_flag("!--no-counts", match.counts, "Do not count attempts and cache lines");
   sub->add_flag("--json", options.json, "Print JSON, with every sample");
@@ -107,7 +112,7 @@ void add_match(CLI::App& app, Options& options) {
     std::vector<std::uint64_t>& receives = options.match.receives;
     if (!receives.empty()) return;
     receives = {16, 256, 4'096, 16'384};
-    const char* const configured = std::getenv("CANELE_MATCHER");
+    const char* const configured = configured_matcher();
     const std::string matcher =
         options.match.matcher.empty() && configured != nullptr ? configured : options.match.matcher;
     if (matcher.empty() || matcher == "table") receives.insert(receives.end(), {65'536, 1'048'576});
@@ -129,7 +134,7 @@ void add_flood(CLI::App& app, Options& options) {
                                                   const std::uint64_t size = std::strtoull(text.c_str(), nullptr, 10);
                                                   return size >= 8 && size % 8 == 0 && size <= 1u << 30
                                                              ? std::string()
-                                                             : text + " is no multiple of 8 from 8 to 1G";
+                                                             : text + "; expected: a multiple of 8 from 8 to 1G";
                                                 },
                                                 "SIZE"));
   sub->add_option("--messages", flood.messages,
@@ -137,12 +142,12 @@ void add_flood(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 100'000'000));
   sub->add_option("--limit", flood.limit, "CANELE_UNEXPECTED_MEMORY (default: 64M)")
       ->transform(CLI::AsSizeValue(false));
-  sub->add_option("--per-peer", flood.per_peer, "CANELE_UNEXPECTED_PER_PEER (default: the engine's)")
+  sub->add_option("--per-peer", flood.per_peer, "CANELE_EXPERT_UNEXPECTED_PER_PEER (default: the engine's)")
       ->transform(CLI::AsSizeValue(false));
-  sub->add_option("--allow", flood.allow, "Most that a receiver may grow by (default: the limit and a tenth)")
+  sub->add_option("--allow", flood.allow, "Allowed growth of a receiver's memory (default: the limit and a tenth)")
       ->transform(CLI::AsSizeValue(false));
   sub->add_flag("--both", flood.both,
-                "The receiver sends as many, spread over the senders, and they receive late, too");
+                "Also send as many messages from the receiver to the senders, which receive late, too");
   sub->add_flag("--json", options.json, "Print JSON, a line for each job");
   sub->callback([&options] {
     options.benchmark = Benchmark::flood;
@@ -154,7 +159,7 @@ void add_flood(CLI::App& app, Options& options) {
 void add_broadcast(CLI::App& app, Options& options) {
   BroadcastOptions& broadcast = options.broadcast;
   CLI::App* sub = app.add_subcommand(name_of(Benchmark::broadcast),
-                                     "One message to k ranks of this host: time until the last has it, by shape");
+                                     "One message to k ranks of this host: time until the last rank has it, by shape");
   sub->add_option("--driver", options.drivers, "Drivers, one job each (default: shm,tcp)")->delimiter(',');
   sub->add_option("--destinations", broadcast.destinations, "k, one job each (default: 1,3,7)")
       ->delimiter(',')
@@ -180,7 +185,7 @@ void add_broadcast(CLI::App& app, Options& options) {
 void add_callback(CLI::App& app, Options& options) {
   constexpr int usual = 100;
   CLI::App* sub = app.add_subcommand(name_of(Benchmark::callback),
-                                     "What a message waits for a bound worker that is in another one's callback");
+                                     "Delay of a message while the bound worker runs another message's callback");
   sub->add_option("--driver", options.drivers, "Drivers, one job each (default: shm,tcp)")->delimiter(',');
   sub->add_option("--busy", options.busy_us, "Length of the callback, us")
       ->check(CLI::Range(100.0, 1e6))
@@ -307,8 +312,9 @@ const char* unit_of(Benchmark benchmark) {
 
 bool parse_options(int argc, char** argv, Options* options, int* code) {
   CLI::App app{
-      "Measures Canelé between two ranks, beside the floor of the machine. Alone, it starts its two processes itself "
-      "with canele-run; in a job of two ranks it uses those."};
+      "Measures Canelé between two ranks, and the floor of the machine: the same transfer without a library. Outside "
+      "of a job it starts its two "
+      "ranks by canele-run; in a job of two ranks it uses those."};
   app.set_version_flag("--version", canele_version());
   app.require_subcommand(1);
   add_subcommand(app, *options, Benchmark::latency, "Time of one message one way (half a ping-pong)", {8});
@@ -322,8 +328,8 @@ bool parse_options(int argc, char** argv, Options* options, int* code) {
   add_progress(app, *options);
   add_nbc(app, *options);
   add_script(app, *options, "compare",
-             "All of this beside every MPI, UCX and libfabric on this machine: ahead, or behind");
-  add_script(app, *options, "growth", "What a message costs as ranks, requests, threads, tags and sessions grow");
+             "These benchmarks with Canelé and every MPI, UCX and libfabric of this machine, compared");
+  add_script(app, *options, "growth", "Cost of a message as ranks, requests, threads, tags and sessions grow");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

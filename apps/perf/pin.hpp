@@ -37,7 +37,7 @@ inline void pin_thread(const std::vector<int>& cores) {
   }
   if (sched_setaffinity(0, sizeof set, &set) == 0) return;
   throw std::runtime_error("cannot pin to core " + names + ": " + std::strerror(errno) +
-                           "; --cores names others, --no-pin does without");
+                           "; expected: other --cores, or --no-pin");
 }
 
 }  // namespace canele::perf

@@ -116,7 +116,8 @@ void print(const Job& job, const json& info, const Record& record) {
   const json& declared = driver_of(info, name_of_driver(record.driver)).at("capabilities");
   fmt::print("{:<12} {:>10} {:>10} {:>10}\n", record.driver, "latency/ns", "gap/ns", "MB/s");
   fmt::print("  {:<10} {:>10} {:>10} {:>10}{}\n", "measured", record.latency_ns, record.gap_ns,
-             record.bytes_per_second / 1'000'000, job.crowded() ? "   (both ranks on one core: these say little)" : "");
+             record.bytes_per_second / 1'000'000,
+             job.crowded() ? "   (both ranks on one core: these figures say little)" : "");
   fmt::print("  {:<10} {:>10} {:>10} {:>10}\n", "declared", record.declared_latency_ns,
              declared.at("gap_ns").get<std::uint64_t>(), record.declared_bytes_per_second / 1'000'000);
   fmt::print("  one way, us:");
@@ -141,8 +142,9 @@ json ask_library(const Job* job) {
         return canele_info_json(job != nullptr ? job->engine.native() : nullptr, text, size, needed);
       }));
   for (const json& one : info.at("settings")) {
-    if (one.at("variable") == "CANELE_DECORATORS" && !one.at("value").get<std::string>().empty()) {
-      throw std::runtime_error("CANELE_DECORATORS is set: what would be measured is not the driver; unset it");
+    if (one.at("variable") == "CANELE_EXPERT_DECORATORS" && !one.at("value").get<std::string>().empty()) {
+      throw std::runtime_error(
+          "CANELE_EXPERT_DECORATORS is set, so the driver itself would not be measured; expected: unset");
     }
   }
   return info;
@@ -192,7 +194,8 @@ int sample_each(const Options& options) {
 
 std::string only_driver(const Options& options) {
   if (options.drivers.size() != 1) {
-    throw std::runtime_error("in a job, sample measures one driver, named by --driver; alone it measures all");
+    throw std::runtime_error(
+        "in a job, sample measures one driver; expected: one --driver (outside of a job it measures all)");
   }
   if (options.drivers.front().find_first_of("+ \t\n") != std::string::npos) {
     throw std::runtime_error("\"" + options.drivers.front() + "\" is not one driver; expected: shm, or tcp:eth1");
@@ -208,7 +211,7 @@ void sample(Job& job, const Options& options) {
     for (Probe& probe : probes) probe.run(job);
   }
   if (job.driver() != name_of_driver(options.driver)) {
-    throw std::runtime_error("driver " + options.driver + " was asked for, but \"" + job.driver() +
+    throw std::runtime_error("driver " + options.driver + " was requested, but \"" + job.driver() +
                              "\" carries the messages");
   }
   const json info = ask_library(&job);

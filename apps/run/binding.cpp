@@ -48,10 +48,10 @@ std::vector<cpu_set_t> listed(const std::string& what, const std::vector<cpu_set
     const auto [rest, bad] = std::from_chars(next, end, core);
     if (bad != std::errc() || (rest != end && *rest != ','))
       throw std::invalid_argument(fmt::format(
-          "--bind-to {}: give none, core, hwthread, numa, socket, or a list of core numbers such as 0,2,4", what));
+          "--bind-to {}; expected: none, core, hwthread, numa, socket, or a list of core numbers such as 0,2,4", what));
     if (core >= cores.size())
       throw std::invalid_argument(
-          fmt::format("--bind-to {}: there is no core {}: cores 0 to {} may be used", what, core, cores.size() - 1));
+          fmt::format("--bind-to {}: there is no core {}; expected: cores 0 to {}", what, core, cores.size() - 1));
     places.push_back(cores[core]);
     next = rest + 1;
   }

@@ -82,7 +82,7 @@ int Job::run(const std::string& program) {
   // Checks before it waits, because there may be nothing left that could wake it.
   for (look(); !done(); look()) wait();
   if (!output_done()) {
-    say("the last output of the ranks found no room and was dropped");
+    say("the last output of the ranks was dropped: its reader does not read");
     for (auto* output : {&out_, &err_}) static_cast<void>(output->release());  // its thread still writes
   }
   verdict_.conclude();

@@ -26,15 +26,15 @@ std::string known_names() {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error))
     names.insert(entry->path().filename().string());
-  if (names.empty()) return "there are none; 'ip netns add NAME' makes one";
-  std::string list = "there are";
+  if (names.empty()) return "none exists ('ip netns add NAME' makes one)";
+  std::string list = "expected: one of";
   for (const std::string& name : names) list += " " + name;
   return list;
 }
 
 /// Returns a descriptor, or throws.
 int open_one(const std::string& name) {
-  if (name.empty()) throw std::invalid_argument("--netns: an empty name; give NAME[,NAME...]");
+  if (name.empty()) throw std::invalid_argument("--netns: an empty name; expected: NAME[,NAME...]");
   const std::string path = name.find('/') != std::string::npos ? name : fmt::format("{}/{}", place, name);
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0)
@@ -42,7 +42,8 @@ int open_one(const std::string& name) {
                                             std::strerror(errno), known_names()));
   if (ioctl(fd, NS_GET_NSTYPE) == CLONE_NEWNET) return fd;
   close(fd);
-  throw std::invalid_argument(fmt::format("--netns {}: '{}' is no network name space; {}", name, path, known_names()));
+  throw std::invalid_argument(
+      fmt::format("--netns {}: '{}' is not a network name space; {}", name, path, known_names()));
 }
 
 }  // namespace

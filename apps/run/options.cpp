@@ -35,7 +35,7 @@ void declare_own(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
   app.add_option("-n,--np", raw.ranks, "number of ranks (default 1)")->type_name("N");
   app.add_flag("-l,--tag-output", o.tag_output, "start each line of output with its rank: \"[3] \"");
-  app.add_flag("--keep-going", o.keep_going, "when a rank dies, tell the others and let them go on");
+  app.add_flag("--keep-going", o.keep_going, "when a rank dies, notify the others and let them continue");
   app.add_option("-x", raw.exports, "pass this environment variable on, or set it")
       ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);
@@ -47,12 +47,11 @@ void declare_own(CLI::App& app, Raw& raw) {
                  "none (default), core, hwthread, numa, socket: rank i gets the i-th of these, round robin; or a list "
                  "of logical core numbers, \"0,2,4\"")
       ->type_name("WHAT");
-  app.add_option("--timeout", raw.timeout, "end the job after so many seconds, with exit code 124")
-      ->type_name("SECONDS");
+  app.add_option("--timeout", raw.timeout, "end the job after this time, with exit code 124")->type_name("SECONDS");
   app.add_flag("--stacks", o.stacks, "at the timeout, print the stacks of all ranks first (needs gdb)");
   app.add_option("--grace", raw.grace,
-                 "how long ranks may take to end (default 5): after SIGTERM, SIGINT or SIGHUP, before they are killed; "
-                 "after a rank has failed by itself, before the others are ended")
+                 "time for ranks to end (default 5): after SIGTERM, SIGINT or SIGHUP, before they are killed; after a "
+                 "rank has failed by itself, before the others are ended")
       ->type_name("SECONDS");
   app.add_option("--netns", o.namespaces,
                  "existing network name spaces to start the ranks in, round robin (needs root; not with --pmix)")
@@ -61,13 +60,13 @@ void declare_own(CLI::App& app, Raw& raw) {
       ->allow_extra_args(false);
   app.add_flag("--pmi1", raw.pmi1, "serve the ranks by PMI-1 on sockets that they inherit (this is the default)");
   app.add_flag("--pmix", o.pmix, "serve the ranks by PMIx, for programs that need it; libpmix opens a local port");
-  app.add_flag("--report-bindings", o.report_bindings, "say which processing units each rank may use");
+  app.add_flag("--report-bindings", o.report_bindings, "print the processing units that each rank may use");
   app.add_flag("--version", raw.version, "print the version");
 }
 
 /// Declares options of other launchers that cost nothing to accept.
 void declare_foreign(CLI::App& app, Raw& raw) {
-  const char* group = "Taken for compatibility, without effect";
+  const char* group = "Accepted for compatibility, without effect";
   app.add_flag("--oversubscribe", raw.ignored_flag)->group(group);
   app.add_flag("--allow-run-as-root", raw.ignored_flag)->group(group);
   app.add_flag("-q,--quiet", raw.ignored_flag)->group(group);
@@ -162,12 +161,12 @@ std::string check_hosts(const Raw& raw) {
 std::string add_variable(Options& options, const std::string& text, bool may_inherit) {
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
-  if (name.empty()) return fmt::format("'{}' is no environment variable; give NAME=VALUE", text);
+  if (name.empty()) return fmt::format("'{}' is not an environment variable; expected: NAME=VALUE", text);
   if (equals != std::string::npos) {
     options.environment.emplace_back(name, text.substr(equals + 1));
     return {};
   }
-  if (!may_inherit) return fmt::format("-D {}: the value is missing; give -D {}=VALUE", text, text);
+  if (!may_inherit) return fmt::format("-D {}: the value is missing; expected: -D {}=VALUE", text, text);
   if (const char* value = std::getenv(name.c_str()))
     options.environment.emplace_back(name, value);
   else
@@ -184,7 +183,7 @@ std::string read_number(const std::string& option, const std::string& text, Numb
   const bool whole = bad == std::errc() && rest == text.data() + text.size();
   const bool within = value <= most && (value > least || (value == least && least_too));  // false for a NaN
   if (!whole || !within)
-    return fmt::format("{} {}: give a number {} {}{}", option, text, least_too ? "from" : "above", least,
+    return fmt::format("{} {}; expected: a number {} {}{}", option, text, least_too ? "from" : "above", least,
                        most < std::numeric_limits<Number>::max() ? fmt::format(" to {}", most) : std::string());
   *number = value;
   return {};
@@ -203,7 +202,7 @@ std::string check_numbers(Raw& raw) {
 /// Returns what is wrong, or "".
 std::string check_server(const Raw& raw) {
   if (!raw.options.pmix) return {};
-  if (raw.pmi1) return "--pmix and --pmi1: give one of them";
+  if (raw.pmi1) return "--pmix and --pmi1; expected: one of them";
   if (!raw.options.namespaces.empty())
     return "--pmix and --netns: libpmix cannot be reached from another network name space; leave --pmix out";
   return {};
@@ -218,12 +217,12 @@ std::string check(Raw& raw) {
   for (const std::string& text : raw.definitions)
     if (std::string error = add_variable(raw.options, text, false); !error.empty()) return error;
   if (std::string error = check_hosts(raw); !error.empty()) return error;
-  if (raw.options.command.empty()) return "which program? canele-run [-n N] [options] program [arguments]";
+  if (raw.options.command.empty()) return "no program; expected: canele-run [-n N] [options] program [arguments]";
   const std::vector<std::string>& words = raw.options.command;
   if (std::find(words.begin(), words.end() - 1, ":") != words.end() - 1)  // at the end it is an argument: sh -c :
-    return "several programs in one job (':') are not supported; start one program on all ranks";
+    return "several programs in one job (':') are not supported; expected: one program for all ranks";
   if (raw.options.stacks && raw.options.timeout_s == 0)
-    return "--stacks prints stacks at the timeout: give --timeout SECONDS with it";
+    return "--stacks prints stacks at the timeout; expected: --timeout SECONDS as well";
   return {};
 }
 
@@ -241,7 +240,7 @@ Exit code: that of the first rank that failed (128 + n if signal n ended it), or
   124 at the --timeout; 2 for a mistake on the command line; 126 if the job cannot be started, 127 if there is no such
   program.
 One Ctrl-C or SIGTERM asks the ranks to end and kills them after --grace; a second one kills at once.
-A program whose stdout is a pipe or a file keeps back its last lines until its buffer is full; to see them at once:
+A program whose stdout is a pipe or a file holds back its last lines until its buffer is full; to see them at once:
   canele-run -n 4 stdbuf -oL ./program | tee log
 
 Examples:

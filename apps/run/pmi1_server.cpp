@@ -129,7 +129,7 @@ void Pmi1Server::listen(int rank) {
       obey(rank, line);
       continue;
     }
-    if (c.input.size() > longest_line) return refuse(rank, "a line that does not end");
+    if (c.input.size() > longest_line) return refuse(rank, "a line without an end");
     const ssize_t got = recv(c.socket, bytes, sizeof bytes, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
@@ -244,7 +244,7 @@ void Pmi1Server::enter_barrier(Client& client) {
 void Pmi1Server::say_to(int rank, std::string_view text) {
   Client& c = clients_[static_cast<std::size_t>(rank)];
   if (c.socket < 0) return;
-  if (c.output.size() + text.size() > most_unread) return refuse(rank, "questions without reading the answers");
+  if (c.output.size() + text.size() > most_unread) return refuse(rank, "requests without reading the replies");
   c.output += text;
   flush(rank);
 }
@@ -284,7 +284,7 @@ void Pmi1Server::hang_up(int rank) {
 }
 
 void Pmi1Server::refuse(int rank, const std::string& why) {
-  say(fmt::format("rank {} has sent {}: its PMI connection is closed", rank, why));
+  say(fmt::format("rank {} has sent {}; its PMI connection is closed", rank, why));
   hang_up(rank);
 }
 

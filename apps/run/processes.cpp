@@ -31,7 +31,7 @@ struct Failure {
   int error;
 };
 constexpr std::array step_names = {"bind to a core", "change to the working directory", "redirect its input and output",
-                                   "execute",        "enter its network name space",    "pass its connection to us on"};
+                                   "execute",        "enter its network name space",    "pass its connection on"};
 constexpr int step_execute = 3;
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
@@ -107,7 +107,7 @@ std::string find_program(const std::string& program, const std::string& director
     *code = fs::exists(path, error) ? exit_not_executable : exit_not_found;
     *why = *code == exit_not_found
                ? fmt::format("there is no program '{}'", path.string())
-               : fmt::format("'{}' cannot be executed: it is no executable file (chmod +x?)", path.string());
+               : fmt::format("'{}' cannot be executed: it is not an executable file (chmod +x?)", path.string());
     return {};
   }
   const char* path = std::getenv("PATH");
@@ -123,7 +123,7 @@ std::string find_program(const std::string& program, const std::string& director
   std::error_code error;
   const bool here = fs::exists(base / program, error);
   *why = fmt::format("there is no program '{}' in PATH{}", program,
-                     here ? fmt::format("; there is one in the working directory: give './{}'", program) : "");
+                     here ? fmt::format("; the working directory has one; expected: './{}'", program) : "");
   return {};
 }
 

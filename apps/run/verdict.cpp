@@ -58,7 +58,7 @@ Verdict::Then Verdict::rank_ended(const RankEnd& end) {
   }
   if (end.joined && !end.left)
     return fails(code_for_unclean_end,
-                 "exited with code 0, but without canele_finalize (MPI_Finalize): others may still wait for it",
+                 "exited with code 0, but without canele_finalize (MPI_Finalize): other ranks may still wait for it",
                  Then::end_job);
   if (!end.joined) {
     bystanders_.push_back({end.rank, end.pid});

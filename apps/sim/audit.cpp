@@ -13,7 +13,7 @@ namespace {
 
 std::string differ(const std::string& what, std::uint64_t kept, std::uint64_t counted) {
   if (kept == counted) return "";
-  return what + ": " + std::to_string(kept) + " by its count, " + std::to_string(counted) + " in fact; ";
+  return what + ": " + std::to_string(kept) + " by its counter, " + std::to_string(counted) + " in fact; ";
 }
 
 std::string audit_peer(const comm::Peer& peer) {
@@ -25,7 +25,7 @@ std::string audit_peer(const comm::Peer& peer) {
   for (const auto& kept : peer.bundle->sent) sent += kept->bytes.size();
   for (const auto& [number, bytes] : peer.bundle->early) early += bytes.size();
   wrong += differ("bytes not acknowledged" + to, peer.bundle->sent_bytes, sent);
-  return wrong + differ("bytes that came early" + to, peer.bundle->early_bytes, early);
+  return wrong + differ("bytes that arrived early" + to, peer.bundle->early_bytes, early);
 }
 
 std::uint64_t withheld_to(const comm::Peer& peer) {
@@ -57,14 +57,15 @@ std::string audit_credit(comm::Engine& engine) {
     const std::string from = " of rank " + std::to_string(peer->rank);
     // Only the table gives access to what it stores.
     if (engine.matcher.is_table() && !dropping)
-      wrong += differ("charge of what is kept" + from, allowance.stored, stored[peer.get()]);
-    if (allowance.window() > allowance.lent) wrong += "more was granted than lent, by the account" + from + "; ";
+      wrong += differ("credit cost of stored messages" + from, allowance.stored, stored[peer.get()]);
+    if (allowance.window() > allowance.lent)
+      wrong += "more credit was granted than reserved, by the account" + from + "; ";
     lent += allowance.lent;
     withheld += withheld_to(*peer);
   }
-  wrong += differ("lent", engine.credit.lent, lent);
-  wrong += differ("withheld sends", engine.counters.read(comm::Counter::withheld_now), withheld);
-  if (lent > engine.credit.limit) wrong += "more memory is lent than there is; ";
+  wrong += differ("reserved credit", engine.credit.lent, lent);
+  wrong += differ("blocked sends", engine.counters.read(comm::Counter::credit_blocked_now), withheld);
+  if (lent > engine.credit.limit) wrong += "more memory is reserved than the limit; ";
   return wrong;
 }
 

@@ -13,7 +13,7 @@ import pathlib
 import subprocess
 import sys
 
-LIST = "--shuffled --setting CANELE_MATCHER=list --comparison-ns"
+LIST = "--shuffled --setting CANELE_EXPERT_MATCHER=list --comparison-ns"
 # plot: (title, ranks, tiles, {label: options}). The first label is the base of the comparison.
 PLOTS = {
     "multicast-4": ("4 nodes: a tile to its readers", 4, (20, 40, 80, 120),

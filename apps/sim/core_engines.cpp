@@ -128,8 +128,9 @@ WorldOptions world_of(const CoreMachine& machine, const EngineCourse& course) {
   memory.options.kind = drivers::sim::Kind::memory;
   memory.options.model = {100, 10, 1 / machine.byte_ns};
   options.networks.push_back(memory);
-  options.settings = {std::string("CANELE_PUSH=") + (course.shared_copies ? "on" : "off"), "CANELE_HANG_REPORT=0"};
-  if (course.split) options.settings.push_back("CANELE_SPLIT_TREE=" + std::to_string(*course.split));
+  options.settings = {std::string("CANELE_EXPERT_RECEIVER_INITIATED=") + (course.shared_copies ? "on" : "off"),
+                      "CANELE_HANG_REPORT=0"};
+  if (course.split) options.settings.push_back("CANELE_EXPERT_SPLIT_TREE=" + std::to_string(*course.split));
   return options;
 }
 

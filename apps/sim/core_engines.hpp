@@ -27,7 +27,7 @@ struct EngineCourse {
   std::optional<std::uint32_t> split;           ///< nothing: the engine chooses
   double computation_ns = 0;
   int rounds = 3;  ///< the last one counts: the first connects, and the engine learns how long the other ranks compute
-  bool shared_copies = false;  ///< CANELE_PUSH: both ends copy
+  bool shared_copies = false;  ///< CANELE_EXPERT_RECEIVER_INITIATED: both ends copy
 };
 
 struct EngineTimes {

@@ -103,11 +103,11 @@ std::string Cores::read() {
       Operation::allgather, Operation::alltoall, Operation::reduce_scatter, Operation::scan,   Operation::exscan};
   const auto* const found =
       std::find_if(all.begin(), all.end(), [&](Operation one) { return name_of(one) == options_.operation; });
-  if (found == all.end()) return "--operation: \"" + options_.operation + "\" is none of bcast, reduce, scan …";
+  if (found == all.end()) return "--operation: \"" + options_.operation + "\"; expected: bcast, reduce, scan …";
   operation_ = *found;
   choice_.algorithm = collectives::algorithm_named(options_.algorithm);
   if (choice_.algorithm == Algorithm::automatic && options_.algorithm != "auto") {
-    return "--algorithm: \"" + options_.algorithm + "\" is none; there are auto, binomial, chain, recursive …";
+    return "--algorithm: \"" + options_.algorithm + "\"; expected: auto, binomial, chain, recursive …";
   }
   const bool scans = operation_ == Operation::scan || operation_ == Operation::exscan;
   if (choice_.algorithm == Algorithm::automatic && rooted()) choice_.algorithm = Algorithm::binomial;
@@ -123,16 +123,16 @@ std::string Cores::read() {
   }
   for (const std::uint32_t ranks : options_.ranks) {
     if (ranks >= 1 && ranks <= options_.cores && ranks * options_.nodes >= 2) continue;
-    return fmt::format("--node-ranks: {} of {} cores: a node has from 1 to that many, and a job at least 2", ranks,
-                       options_.cores);
+    return fmt::format("--node-ranks: {} of {} cores; expected: 1 to all cores of a node, and at least 2 in the job",
+                       ranks, options_.cores);
   }
   if (options_.splits.empty()) options_.splits = splits() ? std::vector<std::uint32_t>{0, 1, 2, 3} : std::vector{0U};
   if (!splits() && options_.splits != std::vector{0U}) return "--split: only binomial trees from a root can be split";
   if (options_.engines && (options_.nodes != 1 || options_.copies != 1 || options_.levels_apart)) {
-    return "--engines: on one node, and not with --copies or --levels-apart";
+    return "--engines; expected: one node, without --copies and --levels-apart";
   }
   if (options_.engines && !rooted() && operation_ != Operation::scan) {
-    return "--engines: bcast, reduce, gather, scatter and scan only";
+    return "--engines; expected: bcast, reduce, gather, scatter or scan";
   }
   if (!splits() && options_.levels_apart) return "--levels-apart: only binomial trees from a root have such levels";
   if (options_.placings.empty()) options_.placings = {"shared"};

@@ -119,7 +119,7 @@ void ExchangeRank::finish(Pair& pair) {
 std::string ExchangeRank::state() const {
   const std::size_t all = plan_.receives[static_cast<std::size_t>(rank_)].size();
   std::string text = "rank " + std::to_string(rank_) + ": " + std::to_string(next_ - open_.size()) + " of " +
-                     std::to_string(all) + " partners are through";
+                     std::to_string(all) + " partners are done";
   for (const auto& pair : open_) text += ", works on rank " + std::to_string(pair->incoming->source);
   return text;
 }

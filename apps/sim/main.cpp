@@ -61,7 +61,7 @@ bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
     const auto* const found =
         std::find_if(fault_kinds.begin(), fault_kinds.end(), [&](const FaultKind& kind) { return kind.name == name; });
     if (found == fault_kinds.end()) {
-      *why = "--faults: \"" + name + "\" is no kind of fault; there are default, none, network, clogs, starving, " +
+      *why = "--faults: \"" + name + "\" is not a kind of fault; expected: default, none, network, clogs, starving, " +
              "deaths, rails, hostile, payload, memory, buggify";
       return false;
     }
@@ -231,73 +231,85 @@ int run_all(const Arguments& arguments) {
 
 void add_cholesky_options(CLI::App& app, CholeskyOptions* options) {
   CLI::Option_group& group =
-      *app.add_option_group("cholesky", "of that workload; network and strategy: of shapes, too");
+      *app.add_option_group("cholesky", "options of that workload; network and strategy also apply to shapes");
   const CLI::Range some(1, 100'000);
   const CLI::Range time(0.0, 1e9);
-  group.add_option("--tiles", options->tiles, "along one side of the matrix")->check(some)->capture_default_str();
-  group.add_option("--cores", options->cores, "of a rank, that compute")->check(some)->capture_default_str();
-  group.add_option("--core-gflops", options->core_gflops, "of a core, in sgemm")
+  group.add_option("--tiles", options->tiles, "tiles along one side of the matrix")->check(some)->capture_default_str();
+  group.add_option("--cores", options->cores, "computing cores of a rank")->check(some)->capture_default_str();
+  group.add_option("--core-gflops", options->core_gflops, "speed of a core, in sgemm")
       ->check(CLI::Range(0.001, 1e9))
       ->capture_default_str();
-  group.add_option("--latency", options->latency_us, "of the network, us")->check(time)->capture_default_str();
-  group.add_option("--gap", options->gap_us, "between two packets of a rank, us")->check(time)->capture_default_str();
-  group.add_option("--bandwidth", options->gigabytes, "of the network, GB/s each way; inf is allowed")
+  group.add_option("--latency", options->latency_us, "latency of the network, us")->check(time)->capture_default_str();
+  group.add_option("--gap", options->gap_us, "gap between two packets of a rank, us")
+      ->check(time)
+      ->capture_default_str();
+  group.add_option("--bandwidth", options->gigabytes, "bandwidth of the network, GB/s each way; inf is allowed")
       ->check(CLI::Range(1e-6, std::numeric_limits<double>::infinity()))
       ->capture_default_str();
   group.add_flag("--shuffled", options->shuffled, "receives are posted in any order, not as they are needed");
   group.add_option("--way", options->way, "how a tile goes to several ranks")
       ->check(CLI::IsMember(canele::cholesky::way_names()))
       ->capture_default_str();
-  group.add_option("--strategy", options->strategy, "of all engines")
+  group.add_option("--strategy", options->strategy, "strategy of all engines")
       ->check(CLI::IsMember({"fifo", "aggregate", "priority"}))
       ->capture_default_str();
-  group.add_option("--comparison-ns", options->comparison_ns, "what each comparison of a CANELE_MATCHER takes")
+  group.add_option("--comparison-ns", options->comparison_ns, "duration of a comparison of CANELE_EXPERT_MATCHER")
       ->check(time)
       ->capture_default_str();
   group
-      .add_option("--test-ns", options->test_ns,
-                  "no worker: the rank's own thread tests all it waits for in turn, so long each; 0: a worker")
+      .add_option(
+          "--test-ns", options->test_ns,
+          "duration of a test: without a worker, the rank's own thread tests all its requests in turn; 0: a worker")
       ->check(time)
       ->capture_default_str();
 }
 
 void add_cores_options(CLI::App& app, Arguments* arguments) {
-  CLI::Option_group& group = *app.add_option_group("cores", "of that workload; times are in units of one message");
+  CLI::Option_group& group =
+      *app.add_option_group("cores", "options of that workload; times are in units of one message");
   CoresOptions& options = arguments->cores;
   const CLI::Range rate(1e-3, 1e6);
   group.add_option("--operation", options.operation, "bcast, reduce, gather, scatter, scan …")->capture_default_str();
   group
-      .add_option("--algorithm", options.algorithm, "auto: binomial trees, chains for scans, or what the engine takes")
+      .add_option("--algorithm", options.algorithm,
+                  "auto: binomial trees, chains for scans, or the choice of the engine")
       ->capture_default_str();
-  group.add_option("--size", options.size, "of the buffer, or of each part, bytes")
+  group.add_option("--size", options.size, "size of the buffer, or of each part, bytes")
       ->transform(CLI::AsSizeValue(false) & CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40U))
       ->capture_default_str();
-  group.add_option("--segment", options.segment, "of a chain, bytes; 0: whole")->transform(CLI::AsSizeValue(false));
+  group.add_option("--segment", options.segment, "segment of a chain, bytes; 0: the whole buffer")
+      ->transform(CLI::AsSizeValue(false));
   group.add_option("--nodes", options.nodes)->check(CLI::Range(1, 1024))->capture_default_str();
-  group.add_option("--node-cores", options.cores, "of each node")->check(CLI::Range(1, 1024))->capture_default_str();
+  group.add_option("--node-cores", options.cores, "cores of each node")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   group.add_option("--node-ranks", arguments->node_ranks,
-                   "that compute on each node, as 51,57-62 (default: from half of the cores to all but two)");
+                   "computing ranks of each node, e.g. 51,57-62 (default: from half of the cores to all but two)");
   group.add_option("--split", arguments->splits,
-                   "S: widest levels of the tree that are for the calling threads (default: 0-3)");
+                   "S: widest levels of the tree, executed by the calling threads (default: 0-3)");
   group
-      .add_option("--placing", options.placings, "of the other steps: bind, numa, nearest, odd-even, shared (default)")
+      .add_option("--placing", options.placings,
+                  "placement of the other steps: bind, numa, nearest, odd-even, shared (default)")
       ->delimiter(',')
       ->check(CLI::IsMember({"bind", "numa", "nearest", "odd-even", "shared"}));
-  group.add_option("--core-bandwidth", options.core_gigabytes, "that a core copies, GB/s")
+  group.add_option("--core-bandwidth", options.core_gigabytes, "copy bandwidth of a core, GB/s")
       ->check(rate)
       ->capture_default_str();
-  group.add_option("--copies", options.copies, "of a message: 1, by either side; 2, by both, at the same time")
+  group.add_option("--copies", options.copies, "copies of a message: 1, by either side; 2, by both at the same time")
       ->check(CLI::Range(1, 2))
       ->capture_default_str();
-  group.add_flag("--levels-apart", options.levels_apart, "a level begins when the one before has ended, everywhere");
+  group.add_flag("--levels-apart", options.levels_apart, "start a level when the previous one has ended on all ranks");
   group.add_flag(
       "--engines", options.engines,
       "run the production engine of each rank, its worker and calling thread; one node; and let it choose S");
-  group.add_flag("--shared-copies", options.shared_copies, "engines: both ends of a message copy (CANELE_PUSH=on)");
-  group.add_option("--computation", options.computation, "times what would hide the blocking collective on all cores")
+  group.add_flag("--shared-copies", options.shared_copies,
+                 "engines: both ends of a message copy (CANELE_EXPERT_RECEIVER_INITIATED=on)");
+  group
+      .add_option("--computation", options.computation,
+                  "computation, relative to that which would hide the blocking collective on all cores")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  group.add_option("--nic-bandwidth", options.nic_gigabytes, "of a node's card, GB/s each way")
+  group.add_option("--nic-bandwidth", options.nic_gigabytes, "bandwidth of a node's card, GB/s each way")
       ->check(rate)
       ->capture_default_str();
   group.add_option("--nic-latency", options.nic_us, "us")->check(CLI::Range(0.0, 1e6))->capture_default_str();
@@ -307,7 +319,8 @@ void add_cores_options(CLI::App& app, Arguments* arguments) {
 int run_on_modelled_cores(Arguments* arguments) {
   std::string wrong;
   const auto read = [&](const char* option, const std::string& text, std::vector<std::uint32_t>* numbers) {
-    if (!text.empty() && !read_ids(text, numbers)) wrong = option + (": \"" + text + "\" is no list, as 51,57-62");
+    if (!text.empty() && !read_ids(text, numbers))
+      wrong = option + (": \"" + text + "\" is not a list; expected: e.g. 51,57-62");
   };
   read("--node-ranks", arguments->node_ranks, &arguments->cores.ranks);
   read("--split", arguments->splits, &arguments->cores.splits);
@@ -319,23 +332,23 @@ int run_on_modelled_cores(Arguments* arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Simulates jobs of Canelé's engine on virtual time while things go wrong.");
+  CLI::App app("Simulates jobs of Canelé's engine on virtual time under injected faults.");
   Arguments arguments;
-  app.add_option(
-         "--workload", arguments.workload,
-         "random: everything while everything goes wrong; flood: most of it to few ranks that post late; "
-         "startup: ranks that come late, leave early, die at the start; "
-         "multicast: as random, and multicasts; mixed: random or multicast, by the seed; "
-         "scale: thousands of engines, without faults; "
-         "cholesky: the messages of a tile Cholesky, without faults; "
-         "shapes: one message to many, by each shape of a multicast and as the engine chooses, without faults; "
-         "collectives: collectives of all kinds, while everything goes wrong; "
-         "cores: how long one takes on modelled cores that compute, too; without faults; schedules alone, or engines")
+  app.add_option("--workload", arguments.workload,
+                 "random: all kinds of traffic under all faults; flood: most of it to few ranks that post late; "
+                 "startup: ranks that come late, leave early, die at the start; "
+                 "multicast: like random, with multicasts; mixed: random or multicast, by the seed; "
+                 "scale: thousands of engines, without faults; "
+                 "cholesky: the messages of a tile Cholesky, without faults; "
+                 "shapes: one message to many, by each shape of a multicast and as the engine chooses, without faults; "
+                 "collectives: collectives of all kinds under all faults; "
+                 "cores: the duration of a collective on modelled cores that also compute, without faults, of its "
+                 "schedule or of engines")
       ->check(CLI::IsMember(workloads))
       ->capture_default_str();
-  app.add_option("--partners", arguments.run.partners, "scale: that each rank chooses")->check(CLI::Range(1, 1000));
+  app.add_option("--partners", arguments.run.partners, "scale: partners of each rank")->check(CLI::Range(1, 1000));
   app.add_option("--seed", arguments.run.seed, "the first seed")->capture_default_str();
-  app.add_option("--runs", arguments.runs, "so many seeds, one after the other")->capture_default_str();
+  app.add_option("--runs", arguments.runs, "number of seeds, one after the other")->capture_default_str();
   app.add_flag("--first-only", arguments.first_only, "stop at the first run that fails");
   app.add_option("--ranks", arguments.run.ranks, "0: 8 to 32, by the seed; scale: 1024, cholesky: 4, shapes: 3 to 32")
       ->check(CLI::Range(0, 100'000));
@@ -349,13 +362,13 @@ int main(int argc, char** argv) {
   app.add_flag("--rare-marks", arguments.rare, "with --all-marks: also of those that take long");
   app.add_flag("--shrink", arguments.shrinks,
                "leave out kinds of faults, ranks and messages of a run that fails while it fails likewise");
-  app.add_option("--keep", arguments.keep, "only these messages of the plan, as 3,7-9");
+  app.add_option("--keep", arguments.keep, "run only these messages of the plan, e.g. 3,7-9");
   app.add_option("--trace", arguments.trace,
                  "write the last events of all engines of the (only) run to this file, for Perfetto");
-  app.add_option("--trace-events", arguments.trace_events, "that each engine keeps")
+  app.add_option("--trace-events", arguments.trace_events, "number of events that each engine keeps")
       ->check(CLI::Range(16, 10'000'000))
       ->capture_default_str();
-  app.add_option("--setting", arguments.run.settings, "of all engines, as CANELE_NAME=value; may be repeated");
+  app.add_option("--setting", arguments.run.settings, "setting of all engines, CANELE_NAME=value; may be repeated");
   add_cholesky_options(app, &arguments.run.cholesky);
   add_cores_options(app, &arguments);
   app.add_flag("--verbose", arguments.run.verbose, "log of the engines, on standard error");
@@ -367,12 +380,13 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (!arguments.keep.empty() && !read_ids(arguments.keep, &arguments.run.keep)) {
-    std::fprintf(stderr, "canele-sim: --keep: \"%s\" is no list of messages, as 3,7-9\n", arguments.keep.c_str());
+    std::fprintf(stderr, "canele-sim: --keep: \"%s\" is not a list of messages; expected: e.g. 3,7-9\n",
+                 arguments.keep.c_str());
     return 2;
   }
   if (arguments.run.workload == Workload::cores) return run_on_modelled_cores(&arguments);
   if (!arguments.trace.empty() && (arguments.runs != 1 || arguments.run.workload == Workload::scale)) {
-    std::fprintf(stderr, "canele-sim: --trace is for one run, and not for --workload scale\n");
+    std::fprintf(stderr, "canele-sim: --trace; expected: one run, and a workload other than scale\n");
     return 2;
   }
   if (!arguments.trace.empty()) arguments.run.trace_events = arguments.trace_events;

@@ -71,7 +71,7 @@ const PlannedMessage* Oracle::identify(const Group& group, const canele_status_t
                      *name <= name_of(plan_, *message, ground_.life(message->source));
   if (!known) {
     ground_.complain("rank " + std::to_string(group.destination) + " received " + std::to_string(status.length) +
-                     " bytes from rank " + std::to_string(status.source) + " that nobody sent to this group");
+                     " bytes from rank " + std::to_string(status.source) + " that no rank sent to this group");
     return nullptr;
   }
   return message;
@@ -85,7 +85,7 @@ bool Oracle::received(const Group& group, const canele_status_t& status, std::sp
   const std::string where = "rank " + std::to_string(group.destination) + ": a receive ";
   if (status.source >= 0 && distrusts(status.source, group.destination)) return status.error == CANELE_OK;
   if (status.error == CANELE_ECANCELED) {
-    if (!asked_to_cancel) ground_.complain(where + "was cancelled, but nobody asked for it");
+    if (!asked_to_cancel) ground_.complain(where + "was cancelled without a request");
     return false;
   }
   if (status.error == CANELE_ENOMEM && lacks_memory && status.source >= 0) {  // its message was lost with it
@@ -94,7 +94,7 @@ bool Oracle::received(const Group& group, const canele_status_t& status, std::sp
   }
   if (status.error != CANELE_OK && status.error != CANELE_ETRUNC) {
     if (status.source < 0 || !may_fail(status.source, group.destination)) {
-      ground_.complain(where + "ended with " + canele_error_string(status.error) + " though rank " +
+      ground_.complain(where + "ended with " + canele_error_string(status.error) + ", although rank " +
                        std::to_string(status.source) + " lives");
     }
     return false;
@@ -109,7 +109,7 @@ bool Oracle::received(const Group& group, const canele_status_t& status, std::sp
   }
   if ((status.error == CANELE_ETRUNC) != (status.length > room)) {
     ground_.complain(where + "of " + std::to_string(room) + " bytes got " + std::to_string(status.length) +
-                     " and said " + canele_error_string(status.error));
+                     " and reported " + canele_error_string(status.error));
   }
   if (message == nullptr) {
     const auto number = static_cast<std::uint32_t>(&group - plan_.groups.data());
@@ -117,7 +117,7 @@ bool Oracle::received(const Group& group, const canele_status_t& status, std::sp
     return true;
   }
   if (message->source != status.source || message->tag != status.tag || message->size != status.length) {
-    ground_.complain(where + "tells of rank " + std::to_string(status.source) + ", tag " + std::to_string(status.tag) +
+    ground_.complain(where + "reports rank " + std::to_string(status.source) + ", tag " + std::to_string(status.tag) +
                      ", " + std::to_string(status.length) + " bytes; it got " + about(*message));
   }
   if (++count(times_received_, name) > 1) ground_.complain(about(*message) + " was received twice");
@@ -136,7 +136,8 @@ void Oracle::check_lives(const PlannedMessage& message, int sender_life) {
   const auto by = heard_by_.try_emplace({message.source, sender_life, message.destination}, receiver_life).first;
   if (heard->second == sender_life && by->second == receiver_life) return;
   ground_.complain(about(message) + " crossed lives: its sender had died " + std::to_string(sender_life) +
-                   " times, its receiver " + std::to_string(receiver_life) + " times; they had met others");
+                   " times, its receiver " + std::to_string(receiver_life) +
+                   " times; each had met another life of the other");
 }
 
 void Oracle::check_bytes(const PlannedMessage& message, std::uint32_t name, std::span<const std::byte> bytes,
@@ -156,7 +157,7 @@ void Oracle::sent(const PlannedMessage& message, const canele_status_t& status, 
     ground_.complain(about(message) + " was completed twice at its sender");
   }
   if (hopeless && status.error == CANELE_OK) {
-    ground_.complain(about(message) + " was sent well to a rank that its sender had lost");
+    ground_.complain(about(message) + " was sent without an error to a rank that its sender had lost");
   }
   if (status.error == CANELE_ENOMEM && lacks_memory) return;
   if (status.error != CANELE_OK && !may_fail(message.source, message.destination)) {

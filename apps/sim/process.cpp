@@ -59,14 +59,14 @@ std::string make_room_for(int engines) {
   }
   if (limit.rlim_cur < descriptors) {
     return std::to_string(engines) + " engines need " + std::to_string(descriptors) +
-           " descriptors, but no more than " + std::to_string(limit.rlim_max) +
-           " are allowed: take fewer ranks, or raise the hard limit (ulimit -Hn)";
+           " descriptors, and the limit is " + std::to_string(limit.rlim_max) +
+           "; expected: fewer ranks, or a higher hard limit (ulimit -Hn)";
   }
   const long mappings = read_number("/proc/sys/vm/max_map_count");
   if (mappings != 0 && mappings < engines * mappings_per_engine + spare) {
     return std::to_string(engines) + " engines need " + std::to_string(engines * mappings_per_engine + spare) +
-           " mappings, but no more than " + std::to_string(mappings) +
-           " are allowed: take fewer ranks, or raise vm.max_map_count";
+           " mappings, and the limit is " + std::to_string(mappings) +
+           "; expected: fewer ranks, or a higher vm.max_map_count";
   }
   return "";
 }

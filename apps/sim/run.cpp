@@ -56,13 +56,14 @@ void limit_memory(std::uint64_t seed, WorldOptions* world) {
   if (dice.under(2) == 0) return;
   const std::uint64_t least = static_cast<std::uint64_t>(world->ranks) * comm::wire::first_credit;
   world->settings.emplace_back("CANELE_UNEXPECTED_MEMORY=" + std::to_string(least + dice.under(3) * dice.under(least)));
-  if (dice.under(2) == 0) world->settings.emplace_back("CANELE_UNEXPECTED_PER_PEER=" + std::to_string(least / 8));
+  if (dice.under(2) == 0)
+    world->settings.emplace_back("CANELE_EXPERT_UNEXPECTED_PER_PEER=" + std::to_string(least / 8));
 }
 
 /// Assigns levels of trees to the waiting threads. Uses dice of its own, as above.
 void split_trees(std::uint64_t seed, WorldOptions* world) {
   Dice dice = Dice(seed).split(15);
-  if (dice.under(2) == 0) world->settings.emplace_back("CANELE_SPLIT_TREE=" + std::to_string(dice.under(4)));
+  if (dice.under(2) == 0) world->settings.emplace_back("CANELE_EXPERT_SPLIT_TREE=" + std::to_string(dice.under(4)));
 }
 
 /// Makes packets carry checksums, and damages some of them. Uses dice of its own, as above.
@@ -101,11 +102,11 @@ void make_start_hard(WorldOptions& world, Dice& dice) {
 const char* name_of_helper(unsigned kind) {
   switch (kind) {
     case CANELE_WORKER_AUTO:
-      return ", helper on demand";
+      return ", on-demand progress";
     case CANELE_WORKER_IDLE:
-      return ", helper on idle cores";
+      return ", progress on idle cores";
     case CANELE_WORKER_TIMER:
-      return ", helper by a timer";
+      return ", progress by a timer";
     default:
       return "";
   }

@@ -148,7 +148,7 @@ std::string report(const ScaleFigures& f) {
                                  static_cast<double>(f.peers) / ranks, f.messages, static_cast<double>(f.bytes) / 1e9);
   text += fmt::format("  wall time       {:.1f} s: start {:.1f}, exchange {:.1f}, leave {:.1f}\n", wall_s,
                       f.phases.start.wall_s, f.phases.exchange.wall_s, f.phases.leave.wall_s);
-  text += fmt::format("  events          {}: {:.0f} a second (a thread goes on, a frame arrives, a time is up)\n",
+  text += fmt::format("  events          {}: {:.0f} a second (a thread continues, a frame arrives, a timer expires)\n",
                       f.phases.steps(), static_cast<double>(f.phases.steps()) / wall_s);
   text += fmt::format("  memory in all   {:.0f} MiB at most, {:.0f} allowed\n",
                       static_cast<double>(most_resident()) / mib, static_cast<double>(most_memory) / mib);
@@ -156,7 +156,7 @@ std::string report(const ScaleFigures& f) {
                       resident / ranks / kib, f.heap_each() / kib, static_cast<double>(f.stacks) / ranks / kib);
   text += fmt::format("  idle peer       {:.1f} B ({} to {} ranks), {:.0f} allowed\n", f.per_idle_peer(), f.fewer_ranks,
                       f.ranks, most_per_idle_peer);
-  text += fmt::format("  peer talked to  {:.0f} B, {:.0f} allowed; and {:.0f} B in the simulator\n", f.per_used_peer(),
+  text += fmt::format("  active peer     {:.0f} B, {:.0f} allowed; and {:.0f} B in the simulator\n", f.per_used_peer(),
                       most_per_used_peer, f.simulated_per_used_peer());
   text += fmt::format("  left behind     {:.1f} B per engine, {:.0f} allowed\n", f.left_behind, f.most_left_behind());
   return text;
@@ -167,8 +167,8 @@ void check_limits(const ScaleFigures& f, std::vector<std::string>* complaints) {
     if (is > allowed) complaints->push_back(fmt::format("scale: {}: {:.0f} B, {:.0f} allowed", what, is, allowed));
   };
   check("memory in all", static_cast<double>(most_resident()), static_cast<double>(most_memory));
-  check("a peer that is known and not used", f.per_idle_peer(), most_per_idle_peer);
-  check("a peer talked to", f.per_used_peer(), most_per_used_peer);
+  check("an idle peer", f.per_idle_peer(), most_per_idle_peer);
+  check("an active peer", f.per_used_peer(), most_per_used_peer);
   check("left behind by each engine", f.left_behind, f.most_left_behind());
 }
 
@@ -237,7 +237,7 @@ Outcome run_scale(const RunOptions& options) {
   outcome.world = fmt::format("{} ranks, 8 per node, aggregate, worker, networks memory rma", f.ranks);
   if (f.ranks < fewest_ranks) {
     outcome.complaints.push_back(
-        fmt::format("scale: --ranks {}: there must be at least {}, or 0 for 1024", f.ranks, fewest_ranks));
+        fmt::format("scale: --ranks {}; expected: at least {}, or 0 for 1024", f.ranks, fewest_ranks));
   }
   if (const std::string why = make_room_for(f.ranks); !why.empty()) outcome.complaints.push_back("scale: " + why);
   if (!outcome.complaints.empty()) return outcome;

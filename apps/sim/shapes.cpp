@@ -163,7 +163,7 @@ Outcome run_shapes(const RunOptions& options) {
   std::vector<int> counts(std::begin(destinations), std::end(destinations));
   if (options.ranks > 1) counts = {options.ranks - 1};
   Points points;
-  outcome.report = "time until the last has it, us\n" + head();
+  outcome.report = "time until the last rank has it, us\n" + head();
   for (const int count : counts) {
     for (const std::size_t size : sizes) outcome.report += measure_point(options, count, size, &points, &outcome);
   }

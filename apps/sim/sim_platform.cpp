@@ -156,7 +156,7 @@ bool SimBootstrap::fence(std::uint64_t, std::string* why) {
     board_->waiting.push_back(machine_.scheduler.current());
     machine_.scheduler.sleep(~std::uint64_t{0}, "waits for the other ranks to start");
   }
-  if (board_->broken) *why = "a rank died before all had met";
+  if (board_->broken) *why = "a rank died before all ranks had arrived";
   return !board_->broken;
 }
 

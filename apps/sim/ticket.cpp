@@ -76,7 +76,7 @@ bool Ticket::untouched(const void* memory, std::size_t size) const {
 }
 
 std::string Ticket::harm() const {
-  if (calls_ > 1) return "the callback of a request came twice";
+  if (calls_ > 1) return "the callback of a request ran twice";
   if (!untouched(request.opaque, sizeof request.opaque)) return "a request was written to after its end";
   if (!untouched(bytes.data(), bytes.size())) return "a buffer was written to after the end of its request";
   return "";

@@ -237,8 +237,8 @@ void TrafficRank::look_at_sentinels() {
     if (sentinel == nullptr || sentinel->fired || !is_over(sentinel->request)) continue;
     sentinel->fired = true;
     if (!oracle_.may_fail(static_cast<int>(peer), rank_)) {
-      ground_.complain("rank " + std::to_string(rank_) + " was told that rank " + std::to_string(peer) +
-                       " is lost, which lives");
+      ground_.complain("rank " + std::to_string(rank_) + " got an error for the loss of rank " + std::to_string(peer) +
+                       ", which lives");
     }
   }
 }

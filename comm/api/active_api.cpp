@@ -77,12 +77,13 @@ int check_send(const canele_session_t* session, const void* header, std::size_t 
     return error(CANELE_EINVAL, "canele_am_send: session and message must be given");
   }
   if (header_length > CANELE_AM_HEADER_MAX || (header_length != 0 && header == nullptr)) {
-    return error(CANELE_EINVAL, "canele_am_send: a header has at most " + std::to_string(CANELE_AM_HEADER_MAX) +
-                                    " bytes and an address, not " + std::to_string(header_length) + " bytes at " +
-                                    (header == nullptr ? "NULL" : "some address"));
+    return error(CANELE_EINVAL, "canele_am_send: a header of " + std::to_string(header_length) + " bytes at " +
+                                    (header == nullptr ? "NULL" : "an address") + "; expected: at most " +
+                                    std::to_string(CANELE_AM_HEADER_MAX) + " bytes at an address");
   }
   if (options != nullptr && options->struct_size >= sizeof *options && options->header != 0) {
-    return error(CANELE_EINVAL, "canele_am_send: options->header must be 0, the header is an argument");
+    return error(CANELE_EINVAL, "canele_am_send: options->header is " + std::to_string(options->header) +
+                                    "; expected: 0, as the header is an argument");
   }
   return CANELE_OK;
 }
@@ -139,7 +140,7 @@ void Handler::open(Slot& slot) {
   if (header_length > CANELE_AM_HEADER_MAX || head_length > envelope.length ||
       canele_receive_peek(&slot.request, slot.head, head_length) != CANELE_OK) {
     session_.context->log(LogLevel::error, "rank " + std::to_string(envelope.source) + " sent an active message to " +
-                                               std::to_string(id_) + " whose head makes no sense; it is dropped");
+                                               std::to_string(id_) + " with a malformed head; it is dropped");
     const canele_data_t nothing = canele_data_contiguous(nullptr, 0);
     canele_receive_bind(&slot.request, &nothing);
     return;

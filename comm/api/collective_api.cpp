@@ -26,7 +26,7 @@ int no_group(int code, const std::string& why) { return error(code, "canele_grou
 int check_members(const Engine& engine, const std::vector<int>& ranks) {
   std::vector<int> sorted = ranks;
   std::sort(sorted.begin(), sorted.end());
-  if (sorted.empty()) return no_group(CANELE_EINVAL, "a group has at least one rank, this one");
+  if (sorted.empty()) return no_group(CANELE_EINVAL, "no ranks; expected: at least this rank");
   for (const int rank : {sorted.front(), sorted.back()}) {
     if (rank >= 0 && rank < engine.size) continue;
     return no_group(CANELE_ERANK,
@@ -35,7 +35,8 @@ int check_members(const Engine& engine, const std::vector<int>& ranks) {
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice != sorted.end()) return no_group(CANELE_EINVAL, "rank " + std::to_string(*twice) + " is named twice");
   if (std::binary_search(sorted.begin(), sorted.end(), engine.rank)) return CANELE_OK;
-  return no_group(CANELE_EINVAL, "rank " + std::to_string(engine.rank) + ", which calls, must be one of the ranks");
+  return no_group(CANELE_EINVAL,
+                  "the list lacks rank " + std::to_string(engine.rank) + "; expected: a list with the calling rank");
 }
 
 /// Returns the longest message that fits a packet, with room for its headers and for those of decorators.

@@ -45,13 +45,13 @@ void Collective::wrong_operator() {
 
 void Collective::too_many(std::size_t count) {
   wrong(CANELE_EINVAL,
-        std::to_string(count) + " elements of " + std::to_string(call.element) + " bytes are more than memory can be");
+        std::to_string(count) + " elements of " + std::to_string(call.element) + " bytes exceed the address space");
 }
 
 void Collective::no_memory_given(std::uint64_t length, const char* name) {
   if (length > PTRDIFF_MAX)
     return wrong(CANELE_EINVAL,
-                 std::string(name) + " has " + std::to_string(length) + " bytes, more than memory can be");
+                 std::string(name) + " has " + std::to_string(length) + " bytes, which exceeds the address space");
   wrong(CANELE_EINVAL, std::string(name) + " is NULL, but " + std::to_string(length) + " bytes of it are used");
 }
 
@@ -90,15 +90,15 @@ int Collective::choice(Choice* asked) const {
   const bool exists = options_->algorithm >= 0 && options_->algorithm < collectives::algorithms;
   const auto algorithm = static_cast<Algorithm>(exists ? options_->algorithm : 0);
   if (!exists || (algorithm != Algorithm::automatic && !collectives::has(call.operation, algorithm))) {
-    return no_option("algorithm is " + std::to_string(options_->algorithm) + "; " +
-                     std::string(collectives::name_of(call.operation)) + " has " +
+    return no_option("algorithm is " + std::to_string(options_->algorithm) + "; expected for " +
+                     std::string(collectives::name_of(call.operation)) + ": " +
                      collectives::algorithms_of(call.operation));
   }
   constexpr int widest = 64;
   if (options_->radix != 0 && (options_->radix < 2 || options_->radix > widest))
-    return no_option("radix is " + std::to_string(options_->radix) + ", must be 0 or 2 to 64");
+    return no_option("radix is " + std::to_string(options_->radix) + "; expected: 0, or 2 to 64");
   if (options_->window < 0)
-    return no_option("window is " + std::to_string(options_->window) + ", must not be negative");
+    return no_option("window is " + std::to_string(options_->window) + "; expected: at least 0");
   if (algorithm != Algorithm::automatic) asked->algorithm = algorithm;
   asked->radix = static_cast<std::uint32_t>(options_->radix);
   asked->segment = options_->segment;

@@ -80,7 +80,8 @@ int canele_pack_add(canele_pack_t* pack, const void* piece, size_t length) try {
   if (pack == nullptr || (length != 0 && piece == nullptr))
     return error(CANELE_EINVAL, "canele_pack_add: pack and piece must be given");
   if (length > PTRDIFF_MAX - pack_of(pack).length)
-    return error(CANELE_EINVAL, "canele_pack_add: more than memory can be (at most PTRDIFF_MAX bytes)");
+    return error(CANELE_EINVAL,
+                 "canele_pack_add: the data exceeds the address space; expected: at most PTRDIFF_MAX bytes");
   Pack& p = pack_of(pack);
   if (p.vector.pieces == nullptr) p.vector.pieces = p.inside;
   const auto count = static_cast<std::size_t>(p.vector.count);

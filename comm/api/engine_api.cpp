@@ -60,7 +60,7 @@ int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine
 void settle(Engine& engine) {
   const int ranks = engine.bootstrap->local_size();
   if (ranks < 2 || static_cast<unsigned>(ranks) < engine.platform.processors() || engine.no_core_for_worker) return;
-  if (engine.settings->text(Setting::spread) != "auto") return;
+  if (engine.settings->text(Setting::rank_affinity) != "auto") return;
   engine.waiters.pressure.settle(engine.platform, static_cast<unsigned>(engine.bootstrap->local_rank()));
   if (engine.crowded && ranks == engine.size) engine.neighbours.find(engine.platform, engine.rank, ranks);
 }

@@ -16,7 +16,7 @@ const char* canele_error_string(int error) {
     case CANELE_ETRUNC:
       return "message longer than the receive";
     case CANELE_ECANCELED:
-      return "cancelled, or let go of by the receiver";
+      return "cancelled, or dropped by the receiver";
     case CANELE_EPEER:
       return "peer died or left";
     case CANELE_EDEADLK:
@@ -36,7 +36,7 @@ const char* canele_error_string(int error) {
     case CANELE_EBUSY:
       return "busy";
     case CANELE_EPROTOCOL:
-      return "peer sent bytes that make no sense";
+      return "peer violated the protocol";
     case CANELE_EFORK:
       return "engine belongs to the process before the fork";
   }

@@ -24,7 +24,8 @@ int refused(int code, const std::string& why) {
 
 int check_options(const canele_multicast_options_t& options, const canele_data_t& data) {
   if (options.shape < CANELE_SHAPE_AUTO || options.shape > CANELE_SHAPE_8_NOMIAL) {
-    return refused(CANELE_EINVAL, "there is no shape " + std::to_string(options.shape));
+    return refused(CANELE_EINVAL,
+                   "shape is " + std::to_string(options.shape) + "; expected: a value of enum canele_shape");
   }
   return check_header(options.header, data.length, "canele_imulticast");
 }
@@ -48,16 +49,16 @@ bool are_few_and_right(const Engine& engine, const int* ranks, std::size_t count
 
 int check_destinations(const Engine& engine, const int* ranks, std::size_t count) {
   if (count >= static_cast<std::size_t>(engine.size)) {
-    return refused(CANELE_EINVAL, std::to_string(count) + " destinations, but there are " +
-                                      std::to_string(engine.size - 1) + " other ranks, and each is named once");
+    return refused(CANELE_EINVAL, std::to_string(count) + " destinations; expected: at most " +
+                                      std::to_string(engine.size - 1) + ", each other rank once");
   }
   if (are_few_and_right(engine, ranks, count)) return CANELE_OK;
   std::vector<int> sorted(ranks, ranks + count);
   std::sort(sorted.begin(), sorted.end());
   for (const int rank : sorted) {
     if (!is_another(engine, rank)) {
-      return refused(CANELE_ERANK, "destination " + std::to_string(rank) + ": ranks run from 0 to " +
-                                       std::to_string(engine.size - 1) + ", and the caller is not one of them");
+      return refused(CANELE_ERANK, "destination " + std::to_string(rank) + "; expected: ranks 0 to " +
+                                       std::to_string(engine.size - 1) + " without the caller");
     }
   }
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());

@@ -139,7 +139,7 @@ std::uint64_t driver_counter(const drivers::Driver::Counters& c, Counter counter
 
 /// Reads a counter of the whole engine. Called under the lock.
 std::uint64_t read(const Engine& engine, Counter counter) {
-  if (counter == Counter::turns_lost) return engine.turns_lost();
+  if (counter == Counter::core_losses) return engine.core_losses();
   if (counter >= Counter::per_peer_count) return engine.counters.read(counter);
   std::uint64_t sum = 0;
   for (const auto& peer : engine.active_peers) sum += peer->counters.read(counter);
@@ -154,7 +154,8 @@ std::string counters_json(Engine& engine) {
   report.rank = engine.rank;
   report.size = engine.size;
   engine.lock_for_callback();
-  for (int i = 0; i < canele_counter_count(); ++i) report.counters.push_back(read(engine, static_cast<Counter>(i)));
+  for (int i = 0; i < static_cast<int>(Counter::count); ++i)
+    report.counters.push_back(read(engine, static_cast<Counter>(i)));
   for (const auto& peer : engine.active_peers) {
     const DriverSlot* slot = peer->rail->slot;
     report.peers.push_back(
@@ -171,16 +172,16 @@ std::string counters_json(Engine& engine) {
 using namespace canele::comm;
 using namespace canele::comm::api;
 
-int canele_counter_count(void) { return static_cast<int>(Counter::count); }
+int canele_counter_count(void) { return counter_names; }
 
 const char* canele_counter_name(int index) {
   if (index < 0 || index >= canele_counter_count()) return nullptr;
-  return counter_info(static_cast<Counter>(index)).name.data();
+  return counter_name(index).name.data();
 }
 
 const char* canele_counter_help(int index) {
   if (index < 0 || index >= canele_counter_count()) return nullptr;
-  return counter_info(static_cast<Counter>(index)).help.data();
+  return counter_name(index).help.data();
 }
 
 int canele_counter_read(canele_engine_t* engine, int index, int peer, const char* driver, uint64_t* value) try {
@@ -189,11 +190,11 @@ int canele_counter_read(canele_engine_t* engine, int index, int peer, const char
   if (fork::in_child) return refuse_in_child("canele_counter_read");
   Engine& e = engine_of(engine);
   if (index < 0 || index >= canele_counter_count()) {
-    return error(CANELE_EINVAL,
-                 "canele_counter_read: there are counters 0 to " + std::to_string(canele_counter_count() - 1));
+    return error(CANELE_EINVAL, "canele_counter_read: no counter " + std::to_string(index) + "; expected: 0 to " +
+                                    std::to_string(counter_names - 1));
   }
   if (peer < -1 || peer >= e.size) return error(CANELE_ERANK, "canele_counter_read: no rank " + std::to_string(peer));
-  const auto counter = static_cast<Counter>(index);
+  const Counter counter = counter_of_name(index);
   if (driver != nullptr) {
     for (const auto& slot : e.slots) {
       if (slot->factory.name != driver) continue;

@@ -40,7 +40,7 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
 
 [[gnu::cold]] int refuse_length(const char* call, std::size_t length) {
   return error(CANELE_EINVAL, std::string(call) + ": " + std::to_string(length) +
-                                  " bytes are more than memory can be (at most PTRDIFF_MAX)");
+                                  " bytes exceed the address space; expected: at most PTRDIFF_MAX");
 }
 
 [[gnu::cold]] int refuse_destination(const Engine& engine, int destination) {
@@ -192,7 +192,7 @@ int check_segments(const canele_data_t& data, const char* call) {
     if (covered == 0) {
       return error(CANELE_EINVAL, std::string(call) + ": the segments function describes only " + std::to_string(done) +
                                       " of " + std::to_string(data.length) +
-                                      " bytes: at that offset it must return at least one piece that is not empty");
+                                      " bytes; expected: at least one piece with bytes at every offset");
     }
     done += covered;
   }
@@ -206,7 +206,7 @@ int check_size(const void* options, std::size_t given, std::size_t known, const 
   const auto* const bytes = static_cast<const unsigned char*>(options);
   if (given < known || given > longest) {
     return error(CANELE_EINVAL, std::string(call) + ": options->struct_size is " + std::to_string(given) +
-                                    ", must be sizeof(" + type + ") = " + std::to_string(known));
+                                    "; expected: sizeof(" + type + ") = " + std::to_string(known));
   }
   if (std::all_of(bytes + known, bytes + given, [](unsigned char byte) { return byte == 0; })) return CANELE_OK;
   return error(CANELE_EINVAL, std::string(call) + ": options has fields that this library (" CANELE_VERSION
@@ -227,7 +227,7 @@ int check_data(const canele_data_t* data, const char* call) {
 int check_header(std::size_t header, std::size_t length, const char* call) {
   if (header <= CANELE_HEADER_MAX && header <= length) return CANELE_OK;
   return error(CANELE_EINVAL, std::string(call) + ": a header of " + std::to_string(header) +
-                                  " bytes; it has at most 256 bytes and at most those of the message");
+                                  " bytes; expected: at most 256 bytes, and at most the length of the message");
 }
 
 int refuse(const Request* request, const Session* session) {
@@ -321,9 +321,8 @@ int canele_receive_peek(canele_request_t* request, void* buffer, size_t length) 
   }
   Message& message = *r.receive.message;
   if (length > message.stored) {
-    return error(CANELE_EINVAL, "canele_receive_peek: " + std::to_string(length) + " bytes asked for, " +
-                                    std::to_string(message.stored) +
-                                    " are here (the sender declares more with options.header)");
+    return error(CANELE_EINVAL, "canele_receive_peek: length is " + std::to_string(length) + "; expected: at most " +
+                                    std::to_string(message.stored) + " (the sender declares more with options.header)");
   }
   if (length != 0) std::memcpy(buffer, message.bytes(), length);
   return CANELE_OK;

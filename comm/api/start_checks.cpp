@@ -57,7 +57,8 @@ std::string wrong_core(const Settings& settings) {
   const int index = static_cast<int>(std::min(settings.number(Setting::worker_core), std::uint64_t{1} << 30));
   const ltask::Topology topology;
   if (topology.os_index(ltask::UnitIndex::logical, index)) return {};
-  return named(settings, Setting::worker_core) + ": this machine has no such core; canele-info shows what there is";
+  return named(settings, Setting::worker_core) +
+         ": this machine has no such processing unit; expected: a logical index of hwloc";
 }
 
 /// Returns a warning if the limit exceeds the machine's memory, and so limits nothing; else "".
@@ -67,7 +68,7 @@ std::string too_much_memory(const Settings& settings) {
   const auto there = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
   if (settings.number(Setting::unexpected_memory) <= there) return {};
   return named(settings, Setting::unexpected_memory) + " is more than this machine's memory, " +
-         std::to_string(there >> 20) + "M: messages that no receive has asked for may use it up";
+         std::to_string(there >> 20) + "M: unexpected messages may exhaust it";
 }
 
 }  // namespace
@@ -76,7 +77,7 @@ std::string read_options(const canele_options_t* options, std::vector<std::strin
   if (options == nullptr) return {};
   if (options->struct_size < sizeof(canele_options_t))
     return "canele_init: options->struct_size is " + std::to_string(options->struct_size) +
-           ", must be sizeof(canele_options_t) = " + std::to_string(sizeof(canele_options_t));
+           "; expected: sizeof(canele_options_t) = " + std::to_string(sizeof(canele_options_t));
   if (options->settings == nullptr && options->settings_count > 0)
     return "canele_init: options->settings is NULL, but settings_count is " + std::to_string(options->settings_count);
   for (size_t i = 0; i < options->settings_count; ++i) {
@@ -107,14 +108,17 @@ void warn_of_settings(Engine& engine) {
   const Settings& settings = *engine.settings;
   if (engine.rank == 0) {
     for (const std::string& text : settings.warnings()) engine.log(LogLevel::warning, text);
+    for (const std::string& text : settings.notes()) engine.log(LogLevel::info, text);
     for (const Setting setting : written_at_the_end) {
       const std::string& file = settings.text(setting);
       if (engine.size == 1 || file.empty() || file == "-" || file.find("%r") != std::string::npos) continue;
       std::error_code none;
       // A pipe accepts the output of all ranks.
       if (fs::exists(file, none) && !fs::is_regular_file(file, none)) continue;
-      engine.log(LogLevel::warning, named(settings, setting) + ": all " + std::to_string(engine.size) +
-                                        " ranks write to this one file, and the last stays; %r in it becomes the rank");
+      engine.log(
+          LogLevel::warning,
+          named(settings, setting) + ": all " + std::to_string(engine.size) +
+              " ranks write to this one file, and the last one wins; expected: %r in the name, which becomes the rank");
     }
   }
   if (engine.bootstrap->local_rank() != 0) return;

@@ -89,7 +89,8 @@ int find_place(Engine& engine, canele_place kind, int index, int* place) {
     return error(CANELE_EINVAL, "canele_task_submit: there is no " + std::string(one.name) + " with logical index " +
                                     std::to_string(index) + " in this machine: " + ltask::Topology().describe());
   }
-  return error(CANELE_EINVAL, "canele_task_submit: kind " + std::to_string(kind) + " is none of enum canele_place");
+  return error(CANELE_EINVAL,
+               "canele_task_submit: kind is " + std::to_string(kind) + "; expected: a value of enum canele_place");
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ int start_bound(Engine& engine) {
   engine.worker.start();
   if (engine.worker.active()) return CANELE_OK;
   engine.favour_one_thread(true);
-  return error(CANELE_ENOMEM, "the system has no thread to give for a worker");
+  return error(CANELE_ENOMEM, "the system can start no thread for the worker");
 }
 
 void stop_bound(Engine& engine) {
@@ -102,8 +102,8 @@ int canele_worker_use(canele_engine_t* engine, unsigned kinds) try {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_worker_use: engine is NULL");
   if (!are_compatible(kinds)) {
     return error(CANELE_EINVAL,
-                 "canele_worker_use: kinds " + std::to_string(kinds) +
-                     " is neither one of CANELE_WORKER_NONE, AUTO, BOUND, IDLE and TIMER nor BOUND with IDLE");
+                 "canele_worker_use: kinds is " + std::to_string(kinds) +
+                     "; expected: one of CANELE_WORKER_NONE, AUTO, BOUND, IDLE and TIMER, or BOUND with IDLE");
   }
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_use inside a completion callback");
   if (fork::in_child) return refuse_in_child("canele_worker_use");
@@ -120,7 +120,7 @@ int canele_worker_use(canele_engine_t* engine, unsigned kinds) try {
   }
   const HelperChoice helper = helper_choice(e, kinds);
   if (e.helper.start(helper.kind, helper.pace)) return CANELE_OK;
-  return error(CANELE_ENOMEM, "the system has no thread to give for a worker");
+  return error(CANELE_ENOMEM, "the system can start no thread for the worker");
 } catch (...) {
   return caught();
 }
@@ -130,14 +130,14 @@ int canele_worker_bind(canele_engine_t* engine, enum canele_index_kind kind, con
     return error(CANELE_EINVAL, "canele_worker_bind: engine and indexes must be given, count must not be negative");
   }
   if (kind != CANELE_INDEX_LOGICAL && kind != CANELE_INDEX_OS) {
-    return error(CANELE_EINVAL, "canele_worker_bind: kind " + std::to_string(static_cast<int>(kind)) +
-                                    " is neither CANELE_INDEX_LOGICAL nor CANELE_INDEX_OS");
+    return error(CANELE_EINVAL, "canele_worker_bind: kind is " + std::to_string(static_cast<int>(kind)) +
+                                    "; expected: CANELE_INDEX_LOGICAL or CANELE_INDEX_OS");
   }
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_bind inside a completion callback");
   if (fork::in_child) return refuse_in_child("canele_worker_bind");
   Engine& e = engine_of(engine);
   if (e.no_core_for_worker) {
-    e.log(LogLevel::info, "the worker has no core of its own, so it is bound to none");
+    e.log(LogLevel::info, "the worker has no core of its own, so it is not pinned");
     return e.helper.kind() != ltask::Helper::Kind::off ? CANELE_OK : canele_worker_use(engine, CANELE_WORKER_BOUND);
   }
   if (const int code = start_bound(e); code != CANELE_OK || count == 0) return code;

@@ -19,8 +19,7 @@ using ltask::Topology;
 namespace placement = collectives::placement;
 
 constexpr std::string_view remedy =
-    ": they take turns, and both are slow. Give each rank a core more than it computes on, or take CANELE_WORKER=auto, "
-    "which needs none";
+    ": they take turns, and both are slow. Give each rank one core more than it computes on, or set CANELE_WORKER=auto";
 
 bool wants_worker(const Settings& settings) { return settings.text(Setting::worker).starts_with("bound"); }
 
@@ -35,7 +34,7 @@ std::unique_ptr<CoreRegister> open_register(const Topology& topology, std::strin
 CoreRegister* cores_of(Engine& engine, const Topology& topology) {
   std::string why;
   if (engine.cores == nullptr) engine.cores = open_register(topology, &why);
-  if (engine.cores == nullptr) engine.log(LogLevel::info, "which cores others use cannot be told: " + why);
+  if (engine.cores == nullptr) engine.log(LogLevel::info, "the cores that other processes use are unknown: " + why);
   return engine.cores.get();
 }
 
@@ -64,7 +63,7 @@ std::string overlap(Engine& engine, const Topology& topology, const std::vector<
   const std::vector<int> own = topology.own_units();
   const bool nothing_left = std::all_of(
       own.begin(), own.end(), [&](int one) { return std::find(units.begin(), units.end(), one) != units.end(); });
-  if (nothing_left) return "the worker is pinned to " + units_text(units) + ", all that the program may use";
+  if (nothing_left) return "the worker is pinned to " + units_text(units) + ", which leaves no unit to the program";
   const std::lock_guard guard(engine.cores_mutex);
   CoreRegister* const cores = cores_of(engine, topology);
   if (cores == nullptr || units.size() != 1) return "";
@@ -72,7 +71,7 @@ std::string overlap(Engine& engine, const Topology& topology, const std::vector<
   settle(engine, topology, units[0]);
   if (taken) return "";
   return "the worker is pinned to " + units_text(units) +
-         ", where another process of this host has its worker, or is pinned to";
+         ", which another process of this host uses for its worker, or is pinned to";
 }
 
 /// Returns the policy of CANELE_WORKER_PLACE; nothing for auto.
@@ -102,18 +101,18 @@ void place_by(placement::Policy policy, Engine& engine, const Topology& topology
       unit_by(policy, topology, here, [cores](int one) { return cores != nullptr && cores->is_computed_on(one); });
   if (!unit) return;
   const std::string problem = topology.bind(engine.worker.native_id(), ltask::UnitIndex::os, {&*unit, 1});
-  if (!problem.empty()) return engine.log(LogLevel::warning, "the worker is not placed: " + problem);
+  if (!problem.empty()) return engine.log(LogLevel::warning, "the worker cannot be placed: " + problem);
   settle(engine, topology, *unit);
 }
 
 std::string helper_text(ltask::Helper::Kind kind, const Settings& settings) {
   switch (kind) {
     case ltask::Helper::Kind::on_demand:
-      return "auto: a thread that helps while nobody else makes progress";
+      return "auto: an on-demand progress thread";
     case ltask::Helper::Kind::idle_cores:
-      return "idle: a thread that helps on cores with nothing else to do";
+      return "idle: an on-demand progress thread, on idle cores only";
     case ltask::Helper::Kind::timed:
-      return "timer: a turn every " + settings.text(Setting::worker_interval) + " us";
+      return "timer: a progress call every " + settings.text(Setting::worker_interval) + " us";
     case ltask::Helper::Kind::off:
       break;
   }
@@ -168,7 +167,7 @@ void place_worker(Engine& engine) {
   if (cores_of(engine, topology) == nullptr) return;
   if (const std::optional<int> lost = engine.cores->lost_to_a_worker()) {
     engine.log(LogLevel::warning, "this program is pinned to PU " + std::to_string(*lost) +
-                                      ", where the worker of another one runs" + std::string(remedy));
+                                      ", where the worker of another program runs" + std::string(remedy));
   }
   std::optional<int> unit;
   while ((unit = free_unit_nearby(topology, *engine.cores)) && !engine.cores->take(*unit)) {
@@ -177,7 +176,7 @@ void place_worker(Engine& engine) {
   const std::string problem = topology.bind(engine.worker.native_id(), ltask::UnitIndex::os, {&*unit, 1});
   if (problem.empty()) return settle(engine, topology, *unit);
   engine.cores->give_back();
-  engine.log(LogLevel::warning, "the worker stays with the program: " + problem);
+  engine.log(LogLevel::warning, "the worker stays on the cores of the program: " + problem);
 }
 
 void forget_place(Engine& engine) {
@@ -222,7 +221,7 @@ std::string describe_workers(const Settings& settings, const Topology& topology)
     place = "a PU by CANELE_WORKER_PLACE=" + std::string(placement::name_of(*policy));
   } else if (const auto cores = CoreRegister::open("", &why); cores != nullptr) {
     const std::optional<int> unit = free_unit_nearby(topology, *cores);
-    if (unit) place = "PU " + std::to_string(*unit) + ", the nearest that no process of yours is pinned to";
+    if (unit) place = "PU " + std::to_string(*unit) + ", the nearest to which none of your processes is pinned";
   }
   return "bound: on " + place + (helper == Kind::off ? "" : "; " + helper_text(helper, settings));
 }

@@ -349,7 +349,8 @@ std::string Pmi1Bootstrap::who_is_missing(std::uint64_t until) {
   if (std::string loss = who_has_died(); !loss.empty()) return loss;
   const std::lock_guard guard(survey->mutex);
   const std::string all = std::to_string(place_.size) + " ranks have come";
-  if (survey->left != 0 || !survey->own_seen) return "not all " + all + " in the time given; the launcher names nobody";
+  if (survey->left != 0 || !survey->own_seen)
+    return "not all " + all + " in the time given; the launcher does not name the missing ones";
   if (survey->missing.empty()) return "all " + all + ", but the launcher has not confirmed it in the time given";
   return "only " + std::to_string(place_.size - static_cast<int>(survey->missing.size())) + " of " + all + "; " +
          list_ranks(survey->missing) + (survey->missing.size() == 1 ? " is" : " are") + " missing";
@@ -470,8 +471,8 @@ std::unique_ptr<ProcessBootstrap> join_pmi1(Platform& platform, std::uint64_t ti
   place.rank = number_in(platform, "PMI_RANK");
   place.size = number_in(platform, "PMI_SIZE");
   if (place.descriptor < 0 || place.size <= 0 || place.rank < 0 || place.rank >= place.size) {
-    *why = which + "its variables make no sense: " + shown(platform, "PMI_FD") + ", " + shown(platform, "PMI_RANK") +
-           ", " + shown(platform, "PMI_SIZE") + "; they must reach the ranks as the launcher has set them";
+    *why = which + "its variables are malformed: " + shown(platform, "PMI_FD") + ", " + shown(platform, "PMI_RANK") +
+           ", " + shown(platform, "PMI_SIZE") + "; expected: as the launcher has set them";
     return nullptr;
   }
   if (!is_socket(place.descriptor)) {

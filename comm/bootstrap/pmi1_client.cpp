@@ -66,25 +66,24 @@ void Pmi1Client::hear(std::string_view bytes, std::uint64_t now) {
   lines_.add(bytes);
   std::string line;
   while (!lost() && lines_.next(&line)) obey(line, now);
-  if (!lost() && lines_.too_long()) lose("the launcher has sent a line that does not end: PMI-1 has no such lines");
+  if (!lost() && lines_.too_long()) lose("the launcher has sent a line without an end");
 }
 
 void Pmi1Client::obey(const std::string& line, std::uint64_t now) {
   const std::optional<Pmi1Message> message = Pmi1Message::parse(line);
-  if (!message) return lose("the launcher has sent '" + line.substr(0, 80) + "', which is no line of PMI-1");
+  if (!message) return lose("the launcher has sent '" + line.substr(0, 80) + "', which is not a line of PMI-1");
   if (message->command() == "barrier_out" && in_barrier()) {
     --barriers_left_;
   } else if (message->command() == "canele_died") {  // canele-run only
     const std::optional<long> rank = message->number("rank");
-    if (!rank || *rank < 0 || *rank >= size_)
-      return lose("the launcher has told the death of a rank that is not there");
+    if (!rank || *rank < 0 || *rank >= size_) return lose("the launcher has reported the death of an unknown rank");
     mourn(static_cast<int>(*rank));
   } else if (under_way_ && message->command() == answers_to[static_cast<int>(current_.kind)]) {
     answered(*message, now);
   } else {
     lose("the launcher has sent '" + line.substr(0, 80) + "'" +
-         (under_way_ ? ", but '" + std::string(answers_to[static_cast<int>(current_.kind)]) + "' was due"
-                     : " without being asked"));
+         (under_way_ ? "; expected: '" + std::string(answers_to[static_cast<int>(current_.kind)]) + "'"
+                     : "; expected: nothing"));
   }
 }
 
@@ -99,7 +98,7 @@ void Pmi1Client::answered(const Pmi1Message& message, std::uint64_t now) {
                     std::string(message.word("pmi_version")) + "', code '" + std::string(message.word("rc")) + "')");
       break;
     case Kind::limits:
-      if (!take_limits(message)) return lose("the launcher's limits on keys and values make no sense or are too small");
+      if (!take_limits(message)) return lose("the launcher's limits on keys and values are malformed or too small");
       break;
     case Kind::space:
       space_ = message.word("kvsname");
@@ -142,7 +141,7 @@ void Pmi1Client::got_value(const Pmi1Message& message, std::uint64_t number, std
   } else if (!open.blob.add(message.word("value"))) {
     answer(number, false, {},
            "what rank " + std::to_string(open.question.rank) + " has published as '" + open.question.key +
-               "' makes no sense: is it of another version of Canelé?");
+               "' is malformed: does that rank have another version of Canelé?");
   } else if (open.blob.complete()) {
     answer(number, true, open.blob.take(), {});
   } else {

@@ -127,7 +127,7 @@ bool PmixBootstrap::fence(std::uint64_t timeout_ns, std::string* why) {
   if (status == PMIX_SUCCESS || status == PMIX_ERR_OUT_OF_RESOURCE) fence_failed_ = false;
   if (status == PMIX_SUCCESS) return true;
   if (status == PMIX_ERR_OUT_OF_RESOURCE) {
-    *why = std::string("the launcher is not asked: ") + no_thread_text;
+    *why = std::string("the launcher cannot be asked: ") + no_thread_text;
     return false;
   }
   *why = explain(status, number, until);
@@ -271,7 +271,7 @@ std::unique_ptr<ProcessBootstrap> join_pmix(Platform& platform, std::uint64_t ti
       ". Has the launcher ended, or is it in another container? Start again with canele-run or mpirun, or unset "
       "PMIX_NAMESPACE, PMIX_RANK and PMIX_SERVER_URI* to run alone";
   if (how != Bounded::ended) {
-    *why = how == Bounded::late ? which + "does not answer" + advice : which + "is not asked: " + no_thread_text;
+    *why = how == Bounded::late ? which + "does not answer" + advice : which + "cannot be asked: " + no_thread_text;
     return nullptr;
   }
   if (!state->error.empty()) {

@@ -91,7 +91,7 @@ void get_ended(pmix_status_t status, pmix_value_t* value, void* context) {
     blob.assign(bytes, bytes + value->data.bo.size);
   }
   PMIX_VALUE_RELEASE(value);
-  call.shared->answer(call.number, is_blob, std::move(blob), is_blob ? "" : "what was published is no blob of ours");
+  call.shared->answer(call.number, is_blob, std::move(blob), is_blob ? "" : "the published value is not one of Canelé");
 }
 
 void survey_answer(pmix_status_t status, pmix_value_t* value, void* context) {
@@ -187,7 +187,7 @@ std::string join(Joined* joined) {
   me.job = self.nspace;
   me.rank = static_cast<int>(self.rank);
   const pmix_proc_t everyone = process(me.job, PMIX_RANK_WILDCARD);
-  if (!known_number(everyone, PMIX_JOB_SIZE, &me.size) || me.size < 1) return "it does not tell the number of ranks";
+  if (!known_number(everyone, PMIX_JOB_SIZE, &me.size) || me.size < 1) return "it does not give the number of ranks";
   if (me.rank < 0 || me.rank >= me.size)
     return "it says that this is rank " + std::to_string(me.rank) + " of " + std::to_string(me.size);
   known_number(self, PMIX_LOCAL_RANK, &me.local_rank);

@@ -33,13 +33,14 @@ bool parse_pair(std::string_view pair, Forced* forced, std::string* why) {
   const std::string_view name = pair.substr(0, equals);
   Operation operation{};
   if (equals == std::string_view::npos || !operation_named(name, &operation)) {
-    *why = "\"" + std::string(pair) + "\": must be OPERATION=ALGORITHM; operations: " + all_operations();
+    *why =
+        "\"" + std::string(pair) + "\"; expected: OPERATION=ALGORITHM with one of the operations " + all_operations();
     return false;
   }
   const std::string_view word = pair.substr(equals + 1);
   const Algorithm algorithm = algorithm_named(word);
   if (word != "auto" && (algorithm == Algorithm::automatic || !has(operation, algorithm))) {
-    *why = "\"" + std::string(pair) + "\": " + std::string(name) + " has auto, " + algorithms_of(operation);
+    *why = "\"" + std::string(pair) + "\"; expected for " + std::string(name) + ": auto, " + algorithms_of(operation);
     return false;
   }
   (*forced)[static_cast<std::size_t>(operation)] = algorithm;

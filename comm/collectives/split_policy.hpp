@@ -96,7 +96,7 @@ class Splits {
   Splits(const Splits&) = delete;
   Splits& operator=(const Splits&) = delete;
 
-  /// Sets the number of levels from CANELE_SPLIT_TREE; no value for "auto".
+  /// Sets the number of levels from CANELE_EXPERT_SPLIT_TREE; no value for "auto".
   void force(std::optional<std::uint32_t> levels) { forced_ = levels; }
   void place(Hosts hosts) { hosts_ = std::move(hosts); }
   /// Sets the list that notifies of threads that wait, and the group that keeps this object alive. Without a list, the

@@ -140,7 +140,7 @@ bool parse_head(std::string_view& text, Samples* samples) {
     if (line.starts_with(key) && line.substr(key.size()) == now) continue;
     samples->state = line.starts_with(key) ? Samples::State::stale : Samples::State::refused;
     samples->problem = "line " + std::to_string(number) + " is " + shown(line) + ", and " +
-                       (line.starts_with(key) ? "here it would be " : "expected: ") +
+                       (line.starts_with(key) ? "this host expects " : "expected: ") +
                        shown(std::string(key) + std::string(now));
     return false;
   }
@@ -194,7 +194,7 @@ void parse_samples(std::string_view text, Samples* samples) {
     const std::string_view word = take_word(line);
     ++number;
     if (word.empty() || word.starts_with('#')) continue;
-    std::string wrong = "it begins with no known word";
+    std::string wrong = "it begins with an unknown word";
     if (ended) {
       wrong = "it comes after the end";
     } else if (word == "driver") {
@@ -216,7 +216,7 @@ void parse_samples(std::string_view text, Samples* samples) {
   samples->state = ended ? Samples::State::read : Samples::State::refused;
   if (ended) return;
   samples->all.clear();
-  samples->problem = "it is cut: its last line must be \"end\"";
+  samples->problem = "it is cut; expected: a last line \"end\"";
 }
 
 Samples read_samples(Platform& platform, const Settings& settings) {

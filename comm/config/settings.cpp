@@ -135,9 +135,9 @@ std::string check_fault(std::string_view text) {
     const bool well_named =
         !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string_view::npos;
     if (!well_named || colon == std::string_view::npos || !parse_number(fault.substr(colon + 1))) {
-      problem = "has \"" + std::string(fault) + "\" where name:number is wanted";
+      problem = "has \"" + std::string(fault) + "\", which is not name:number";
     } else if (!is_one_of(name, fault_names)) {
-      problem = "names the fault \"" + std::string(name) + "\", which is none of " + std::string(fault_names);
+      problem = "names the unknown fault \"" + std::string(name) + "\" (known: " + std::string(fault_names) + ")";
     }
     return problem.empty();
   });
@@ -146,7 +146,7 @@ std::string check_fault(std::string_view text) {
 
 std::string check_number(const Entry& entry, std::string_view text) {
   const auto value = parse(entry.kind, text);
-  if (!value) return entry.kind == Kind::size ? "is no size" : "is no whole number";
+  if (!value) return entry.kind == Kind::size ? "is not a size" : "is not a whole number";
   if (*value < entry.least) return "is less than " + std::to_string(entry.least);
   if (*value > entry.most) return "is more than " + std::to_string(entry.most);
   return {};
@@ -158,7 +158,7 @@ std::string check(const Entry& entry, std::string_view text) {
   switch (entry.kind) {
     case Kind::choice:
       if (is_one_of(text, entry.words)) return {};
-      return "is no value of it" + did_you_mean(text, entry.words);  // complaint() appends the allowed values
+      return "is not one of its values" + did_you_mean(text, entry.words);  // complaint() appends the allowed values
     case Kind::drivers:
       return check_drivers(text);
     case Kind::number:
@@ -172,25 +172,34 @@ std::string check(const Entry& entry, std::string_view text) {
   return {};
 }
 
+/// Returns the row of a name or an old name; -1: there is none.
 int find(std::string_view name) {
+  if (name.empty()) return -1;
   for (int i = 0; i < static_cast<int>(table.size()); ++i) {
-    if (table[static_cast<std::size_t>(i)].info.name == name) return i;
+    const SettingInfo& info = table[static_cast<std::size_t>(i)].info;
+    if (info.name == name || info.alias == name) return i;
   }
   return -1;
 }
+
+std::string variable_of(std::string_view name) { return std::string(prefix).append(name); }
 
 bool belongs_to_a_tool(std::string_view variable) {
   return is_one_of(variable, tool_variables) ||
          !each_word(tool_prefixes, ' ', [&](std::string_view start) { return !variable.starts_with(start); });
 }
 
+/// Suggests the setting with the nearest name. An old name that is nearest leads to the new one.
 std::string suggestion(std::string_view variable) {
   std::vector<std::string_view> names;
-  for (const Entry& entry : table) names.push_back(entry.info.name);
+  for (const Entry& entry : table) {
+    names.push_back(entry.info.name);
+    if (!entry.info.alias.empty()) names.push_back(entry.info.alias);
+  }
   const std::string_view bare = variable.starts_with(prefix) ? variable.substr(prefix.size()) : variable;
-  const std::string_view nearest = nearest_name(bare, names);
-  if (nearest.empty()) return "; canele-info lists the known ones";
-  return "; did you mean " + std::string(prefix) + std::string(nearest) + "?";
+  const int nearest = find(nearest_name(bare, names));
+  if (nearest < 0) return "; canele-info lists the known ones";
+  return "; did you mean " + variable_of(table[static_cast<std::size_t>(nearest)].info.name) + "?";
 }
 
 /// One parsed "CANELE_NAME=value".
@@ -199,6 +208,9 @@ struct Assignment {
   std::string_view value;
   int index = -1;              ///< in the table; -1: unknown
   bool without_value = false;  ///< there is no "="
+
+  const Entry& entry() const { return table[static_cast<std::size_t>(index)]; }
+  bool by_old_name() const { return variable.substr(prefix.size()) != entry().info.name; }
 };
 
 Assignment take_apart(std::string_view text) {
@@ -209,73 +221,127 @@ Assignment take_apart(std::string_view text) {
   return one;
 }
 
-std::string right_values(const Entry& entry) {
+std::string expected_values(const Entry& entry) {
   std::string text = std::string(entry.info.values);
   if (!entry.info.unit.empty()) text += ", in " + std::string(entry.info.unit);
-  return text + " (default " + std::string(entry.info.fallback) + ")";
+  const std::string_view fallback = entry.info.fallback.empty() ? "empty" : entry.info.fallback;
+  return text + " (default " + std::string(fallback) + ")";
 }
+
+constexpr std::string_view in_the_options = "(in the options of canele_init)";
 
 std::string no_value_given(const Assignment& one) {
-  const Entry& entry = table[static_cast<std::size_t>(one.index)];
-  return "\"" + std::string(one.variable) +
-         "\" (in the options of canele_init) has no \"=\" and no value; expected: " + std::string(one.variable) +
-         "= and one of: " + right_values(entry);
+  const Entry& entry = one.entry();
+  return "\"" + std::string(one.variable) + "\" " + std::string(in_the_options) +
+         " has no \"=\" and no value; expected: " + std::string(one.variable) +
+         "= and one of: " + expected_values(entry);
 }
 
-/// Returns "" or the full sentence for people.
+/// Returns "" or the full sentence for users.
 std::string complaint(const Assignment& one, Source source) {
-  const Entry& entry = table[static_cast<std::size_t>(one.index)];
+  const Entry& entry = one.entry();
   const std::string problem = check(entry, one.value);
   if (problem.empty()) return {};
   std::string text = std::string(one.variable) + "=\"" + std::string(one.value) + "\" ";
-  if (source == Source::options) text += "(in the options of canele_init) ";
-  return text + problem + "; expected: " + right_values(entry);
+  if (source == Source::options) text += std::string(in_the_options) + " ";
+  return text + problem + "; expected: " + expected_values(entry);
+}
+
+std::string both_names(const SettingInfo& info, Source source) {
+  std::string text = variable_of(info.alias) + " and " + variable_of(info.name);
+  if (source == Source::options) text.append(" ").append(in_the_options);
+  return text + " are the old and the new name of one setting; expected: " + variable_of(info.name) + " alone";
 }
 
 }  // namespace
+
+/// Takes the assignments of one source after the other.
+class Settings::Reader {
+ public:
+  explicit Reader(Settings& settings) : settings_(settings), names_(table.size()) {}
+
+  /// Starts with the next source.
+  void begin(Source source) {
+    source_ = source;
+    names_.assign(table.size(), Names{});
+  }
+  void take(const Assignment& one) {
+    if (one.value.empty()) return;
+    note_name(one);
+    const std::string problem = complaint(one, source_);
+    if (!problem.empty()) return complain(problem);
+    settings_.values_[static_cast<std::size_t>(one.index)] = {std::string(one.value), source_};
+  }
+  /// Keeps the first mistake.
+  void complain(const std::string& problem) {
+    if (settings_.error_.empty()) settings_.error_ = problem;
+  }
+
+ private:
+  struct Names {
+    bool old_one = false, new_one = false;
+  };
+
+  void note_name(const Assignment& one) {
+    Names& names = names_[static_cast<std::size_t>(one.index)];
+    const bool old = one.by_old_name();
+    if (old && !names.old_one) {
+      settings_.notes_.push_back(std::string(one.variable) +
+                                 " is an old name; expected: " + variable_of(one.entry().info.name));
+    }
+    (old ? names.old_one : names.new_one) = true;
+    if (names.old_one && names.new_one) complain(both_names(one.entry().info, source_));
+  }
+
+  Settings& settings_;
+  Source source_ = Source::environment;
+  std::vector<Names> names_;
+};
 
 Settings::Settings(Platform& platform, std::span<const std::string> overrides, Warnings when) : values_(table.size()) {
   std::vector<std::string> warnings;
   for (std::size_t i = 0; i < table.size(); ++i) values_[i].text = table[i].info.fallback;
 
-  const auto take = [&](const Assignment& one, Source source) {
-    if (one.value.empty()) return;
-    const std::string problem = complaint(one, source);
-    if (!problem.empty()) {
-      if (error_.empty()) error_ = problem;
-      return;
-    }
-    values_[static_cast<std::size_t>(one.index)] = {std::string(one.value), source};
-  };
-
+  Reader reader(*this);
+  reader.begin(Source::environment);
   platform.each_variable(prefix, [&](std::string_view text) {
     const Assignment one = take_apart(text);
     if (one.index >= 0) {
-      take(one, Source::environment);
+      reader.take(one);
     } else if (!belongs_to_a_tool(one.variable)) {
       unknown_.emplace_back(one.variable.substr(prefix.size()), one.value);
       warnings.push_back("unknown variable " + std::string(one.variable) + " ignored" + suggestion(one.variable));
     }
   });
+  reader.begin(Source::options);
   for (const std::string& text : overrides) {
     const Assignment one = take_apart(text);
     if (one.index >= 0 && one.without_value) {
-      if (error_.empty()) error_ = no_value_given(one);
+      reader.complain(no_value_given(one));
     } else if (one.index >= 0) {
-      take(one, Source::options);
-    } else if (error_.empty()) {
+      reader.take(one);
+    } else {
       // A wrong name in the options is an error of the program; a stale variable in the environment gives only a
       // warning.
-      error_ = "unknown setting \"" + text + "\" in the options of canele_init" + suggestion(one.variable);
+      reader.complain("unknown setting \"" + text + "\" in the options of canele_init" + suggestion(one.variable));
     }
   }
-  if (number(Setting::verbose) == 0) return;
+  log_or_keep(platform, when, std::move(warnings));
+}
+
+/// Logs or keeps the warnings of unknown variables, one of `warnings` each, and the notes.
+void Settings::log_or_keep(Platform& platform, Warnings when, std::vector<std::string> warnings) {
+  const auto verbosity = static_cast<LogLevel>(number(Setting::verbose));
+  if (verbosity < LogLevel::info) notes_.clear();
+  if (verbosity < LogLevel::warning) return;
   for (std::size_t i = 0; i < warnings.size(); ++i) {
     if (!belongs_to_a_module(unknown_[i].first)) warnings_.push_back(std::move(warnings[i]));
   }
   if (when == Warnings::later) return;
   for (const std::string& text : warnings_) platform.log(LogLevel::warning, text);
+  for (const std::string& text : notes_) platform.log(LogLevel::info, text);
   warnings_.clear();
+  notes_.clear();
 }
 
 std::uint64_t Settings::number(Setting setting, std::uint64_t automatic) const {

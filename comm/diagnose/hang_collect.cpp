@@ -37,7 +37,7 @@ std::uint64_t pulse_of(const Engine& engine) {
   for (const auto& peer : engine.active_peers) {
     sum += packets_of(*peer) + peer->counters.read(Counter::packets_sent) + (peer->state == Peer::State::up ? 1 : 0);
   }
-  for (const Counter counter : {Counter::callbacks, Counter::cancelled, Counter::copies_pulled, Counter::copies_pushed,
+  for (const Counter counter : {Counter::callbacks, Counter::cancelled, Counter::rma_get_bytes, Counter::rma_put_bytes,
                                 Counter::peers_failed, Counter::rails_failed}) {
     sum += engine.counters.read(counter);
   }

@@ -46,14 +46,15 @@ std::string no_progress_here(const Report& report) {
   const bool worker_on = report.worker != Report::WorkerState::off;
   if (!worker_on && report.all_waiters == 0 && report.unpolled_ns >= second_ns) {
     const bool helper_on = report.helper != Report::HelperState::off;
-    return "no thread makes progress: there is no worker, and nobody has been in wait, test or canele_progress " +
+    return "no thread makes progress: there is no worker, and no thread has called wait, test or canele_progress " +
            for_seconds(report.unpolled_ns) +
-           (helper_on ? "; the helper has no core (CANELE_WORKER=auto does not wait for an idle one)"
-                      : " (CANELE_WORKER=auto or bound starts a thread that does)");
+           (helper_on
+                ? "; the on-demand progress thread has no core (expected: CANELE_WORKER=auto, which needs no idle one)"
+                : " (expected: CANELE_WORKER=auto or bound, which starts a thread)");
   }
   if (report.worker == Report::WorkerState::polling &&
       report.worker_still_ns > std::max(second_ns, 3 * report.interval_ns)) {
-    return "the worker has been in one and the same turn " + for_seconds(report.worker_still_ns) +
+    return "the worker has been in the same progress call " + for_seconds(report.worker_still_ns) +
            ": in a callback that does not return, or without a core";
   }
   return "";
@@ -61,7 +62,7 @@ std::string no_progress_here(const Report& report) {
 
 std::string not_reached(const Report::Peer& peer) {
   if (peer.state == Report::PeerState::resolving) {
-    return "the launcher has not told the address of " + rank_text(peer.rank);
+    return "the launcher has not given the address of " + rank_text(peer.rank);
   }
   if (peer.state != Report::PeerState::connecting) return "";
   std::string drivers;
@@ -69,35 +70,35 @@ std::string not_reached(const Report::Peer& peer) {
     if (rail.state == Report::RailState::connecting) drivers += (drivers.empty() ? "" : " and ") + rail.driver;
   }
   return rank_text(peer.rank) + " is still connecting by " + drivers +
-         ": it is stopped, makes no progress, or the network drops what is sent to it";
+         ": it is stopped, makes no progress, or the network drops its packets";
 }
 
 std::string not_come(const Report& report, const Report::Request& request) {
-  const std::string who = request.peer == Report::any_peer ? "nobody" : rank_text(request.peer);
+  const std::string peer = request.peer == Report::any_peer ? "no rank" : rank_text(request.peer);
   if (constexpr std::string_view barrier = "barrier:"; request.session.starts_with(barrier)) {
-    return who + " has not come to the barrier of session \"" + request.session.substr(barrier.size()) +
+    return peer + " has not entered the barrier of session \"" + request.session.substr(barrier.size()) +
            "\", or waits there for another rank";
   }
   if (constexpr std::string_view group = "group:"; request.session.starts_with(group)) {
     constexpr int slot_bits = 24;  // slot bits of the tag; the number of the collective is above them
-    return who + " has not begun collective " + std::to_string(request.tag >> slot_bits) + " of group \"" +
+    return peer + " has not begun collective " + std::to_string(request.tag >> slot_bits) + " of group \"" +
            request.session.substr(group.size()) + "\", or waits there for another rank";
   }
   if (request.session == "canele.finalize")
-    return who + " has not called canele_finalize, or waits there for another rank";
+    return peer + " has not called canele_finalize, or waits there for another rank";
   for (const Report::Unexpected& other : report.unexpected) {
     if (other.session != request.session) continue;
-    return "a thread waits for " + message_text(request) + ", and what has come there has tag " +
+    return "a thread waits for " + message_text(request) + ", and the message that has arrived there has tag " +
            std::to_string(other.tag) + " of " + rank_text(other.source);
   }
-  return who + (request.peer == Report::any_peer ? " has sent a message with " : " has sent no message with ") +
+  return peer + (request.peer == Report::any_peer ? " has sent a message with " : " has sent no message with ") +
          message_text(request);
 }
 
 bool is_full(const Report::Rail& rail) { return rail.state == Report::RailState::full; }
 
 std::string takes_no_more(const Report::Request& request) {
-  return rank_text(request.peer) + " takes no more packets: it is stopped, makes no progress, or the network is down";
+  return rank_text(request.peer) + " accepts no more packets: it is stopped, makes no progress, or the network is down";
 }
 
 /// The peer knows of the message and has not taken it.
@@ -107,14 +108,14 @@ std::string not_taken(const Report& report, const Report::Request& request) {
   const bool alive = peer != nullptr && request.age_ns > peer->quiet_ns + 2 * report.interval_ns;
   if (alive) {
     return rank_text(request.peer) + " has posted no receive for " + message_text(request) +
-           " (other packets have come from it since)";
+           " (other packets have arrived from it since)";
   }
   return rank_text(request.peer) + " has posted no receive for " + message_text(request) +
          ", or is stopped or makes no progress: it has not answered";
 }
 
 std::string stuck(const Report& report, const Report::Request& request) {
-  const std::string who = rank_text(request.peer);
+  const std::string peer = rank_text(request.peer);
   switch (request.state) {
     case State::waits_for_message:
       return not_come(report, request);
@@ -129,11 +130,11 @@ std::string stuck(const Report& report, const Report::Request& request) {
     case State::sends_data:
     case State::waits_for_end:
     case State::waits_for_data:
-      return "the data of " + message_text(request) + " has stopped moving: " + who +
+      return "the data of " + message_text(request) + " has stopped moving: " + peer +
              " is stopped, makes no progress, or the network is down";
     case State::copying:
-      return "the copy of " + message_text(request) + " does not go on: " + who +
-             ", or the thread here that copies, is stopped";
+      return "the copy of " + message_text(request) + " does not continue: " + peer +
+             ", or the copying thread of this rank, is stopped";
     case State::waits_for_address:
     case State::waits_for_connection:
     case State::queued:

@@ -43,27 +43,27 @@ std::string state_text(const Report::Request& request) {
   const std::string moved = std::to_string(request.moved) + " of " + plural(request.wanted, "byte");
   switch (request.state) {
     case State::waits_for_address:
-      return "queued, the launcher has not told the peer's address";
+      return "queued, the launcher has not given the peer's address";
     case State::waits_for_connection:
       return "queued, waits for the connection";
     case State::queued:
       return "queued";
     case State::waits_for_credit:
-      return "withheld: the receiver's memory for messages that it has not asked for is full";
+      return "blocked: the receiver's memory for unexpected messages is full";
     case State::queued_rail_full:
       return "queued, rail full";
     case State::in_packet:
-      return "in a packet that is with its driver";
+      return "in a packet that the driver holds";
     case State::waits_for_cts:
       return "announced, waits for the receiver (CTS or copy)";
     case State::waits_for_match:
-      return "sent, waits to be matched";
+      return "sent, waits for its receive";
     case State::sends_data:
       return "sends data, " + moved;
     case State::sends_data_rail_full:
       return "sends data, " + moved + ", rail full";
     case State::waits_for_end:
-      return "all data sent, waits for the receiver's word";
+      return "all data sent, waits for the end of transfer (FIN)";
     case State::waits_for_message:
       return "waits for a message";
     case State::waits_for_data:
@@ -81,7 +81,7 @@ std::string_view rail_text(Report::RailState state) {
 }
 
 std::string_view peer_state_text(Report::PeerState state) {
-  constexpr std::array<std::string_view, 5> words = {"address asked for", "connecting", "up", "has left", "lost"};
+  constexpr std::array<std::string_view, 5> words = {"address requested", "connecting", "up", "has left", "lost"};
   return words[static_cast<std::size_t>(state)];
 }
 
@@ -91,7 +91,7 @@ std::string_view wait_text(Report::WaitKind kind) {
 }
 
 std::string_view helper_text(Report::HelperState state) {
-  constexpr std::array<std::string_view, 4> words = {"off", "parked", "looking", "helping"};
+  constexpr std::array<std::string_view, 4> words = {"off", "sleeping", "checking", "polling"};
   return words[static_cast<std::size_t>(state)];
 }
 
@@ -137,8 +137,8 @@ void write_requests(std::string& text, const Report& report) {
   and_more(text, report.sends.all, report.sends.rows.size(), "send");
   and_more(text, report.receives.all, report.receives.rows.size(), "receive");
   if (report.collectives != 0)
-    text += "\n  and " + plural(report.collectives, "collective") + ", whose messages are those of a group";
-  if (report.held != 0) text += "\n  and " + plural(report.held, "receive") + " with a message, without a buffer";
+    text += "\n  and " + plural(report.collectives, "collective") + ", whose messages belong to a group";
+  if (report.held != 0) text += "\n  and " + plural(report.held, "receive") + " matched without a buffer";
 }
 
 void write_peers(std::string& text, const Report& report) {
@@ -167,9 +167,10 @@ void write_threads(std::string& text, const Report& report) {
     text += "none";
   } else {
     text += report.worker == Report::WorkerState::polling ? "polling" : "sleeping";
-    text += ", epoch " + std::to_string(report.worker_epoch) + ", moved " + seconds(report.worker_still_ns) + " ago";
+    text += ", heartbeat " + std::to_string(report.worker_epoch) + ", " + seconds(report.worker_still_ns) + " ago";
   }
-  if (report.helper != Report::HelperState::off) text += "; helper: " + std::string(helper_text(report.helper));
+  if (report.helper != Report::HelperState::off)
+    text += "; on-demand thread: " + std::string(helper_text(report.helper));
   text += "\n  blocked threads: ";
   if (report.waiters.empty()) text += "none";
   for (std::size_t i = 0; i < report.waiters.size(); ++i) {
@@ -180,7 +181,7 @@ void write_threads(std::string& text, const Report& report) {
   for (const Report::Driver& driver : report.drivers) {
     text += "\n  driver " + driver.label + ": " + plural(driver.peers, "peer") + ", " +
             (driver.heard ? "last event " + seconds(driver.quiet_ns) + " ago" : "no event yet") + ", " +
-            plural(driver.dry_polls, "poll") + " without one, " + (report.armed ? "armed" : "not armed") +
+            plural(driver.dry_polls, "poll") + " without an event, " + (report.armed ? "armed" : "not armed") +
             " for the last sleep";
   }
 }

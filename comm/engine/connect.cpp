@@ -310,7 +310,7 @@ Rail* connected(Engine& engine, DriverSlot& slot, int rank) {
   Peer& peer = engine.peer(rank);
   if (!peer.gone() && !is_same_process(peer, slot)) {
     CANELE_RARE_MARK(another_process_connected);
-    engine.fail_peer(peer, CANELE_EPEER, true, "another process has come in its place");
+    engine.fail_peer(peer, CANELE_EPEER, true, "another process has taken its place");
   }
   Rail* rail = peer.rail_of(slot);
   if (peer.gone()) return rail != nullptr ? rail : &add_rail(peer, &slot);
@@ -392,7 +392,7 @@ void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::s
     } else if (!leaving) {
       engine.counters.add(Counter::rails_failed);
       engine.log(LogLevel::warning, "the " + slot.label + " rail to rank " + std::to_string(rank) + " is lost (" +
-                                        std::string(reason) + "); its messages go on by the others");
+                                        std::string(reason) + "); its messages continue on the other rails");
     }
     rail_failed(engine, *rail);
   } else {

@@ -6,8 +6,8 @@
 //
 // One thread calls find(), before others wait. The other functions are called under the engine's lock.
 //
-// The placement of ranks is not measured. It follows from how ranks choose their unit (CANELE_SPREAD). If a rank has
-// been moved since, the only harm is a wait that polls for some time in vain.
+// The placement of ranks is not measured. It follows from how ranks choose their unit (CANELE_RANK_AFFINITY). If a rank
+// has been moved since, the only harm is a wait that polls for some time in vain.
 //
 // Ranks that exchange messages with all others take turns on a unit. The last rank on a unit already has what its
 // neighbours have sent. The neighbours wait, as it does, for ranks on other units. If those ranks are only slightly

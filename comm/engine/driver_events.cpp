@@ -153,8 +153,8 @@ void DriverSlot::foresee(drivers::Rank from, std::span<const std::byte> bytes) n
     peer.counters.sub(Counter::packets_received);
     return drivers::Take::later;
   }
-  context.counters.add(Counter::frames_refused);
-  context.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a packet that makes no sense: ") + wrong, this);
+  context.counters.add(Counter::connections_rejected);
+  context.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a malformed packet: ") + wrong, this);
   return drivers::Take::refused;
 }
 

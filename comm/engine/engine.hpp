@@ -119,8 +119,8 @@ class Engine final : public Context, public ltask::Helped {
   /// takes part there takes a core from the program, and gains little.
   bool in_haste() const override { return system_peers.load(std::memory_order_relaxed) != 0 || worker.active(); }
   /// Returns how often a polling thread has lost its core to other threads for a long time.
-  std::uint64_t turns_lost() const noexcept {
-    return worker.turns_lost() + helper.turns_lost() + waiters.pressure.times();
+  std::uint64_t core_losses() const noexcept {
+    return worker.core_losses() + helper.core_losses() + waiters.pressure.times();
   }
   bool shares_core() const noexcept override {
     return worker.shares_core() || (no_core_for_worker && helper.kind() != ltask::Helper::Kind::off);

@@ -36,7 +36,7 @@ void shuffle_tasks(Engine& engine) {
 #endif
   if (seed == 0) return;
   engine.tasks.shuffle(seed);
-  engine.log(LogLevel::info, "tasks run in the order of CANELE_FAULT=shuffle-tasks:" + std::to_string(seed));
+  engine.log(LogLevel::info, "tasks run in the order of CANELE_EXPERT_FAULT=shuffle-tasks:" + std::to_string(seed));
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ struct EngineBuilder {
     const drivers::DriverFactory& factory = *choice.factory;
     if (factory.contract != drivers::contract_version) {
       *why = "was built for version " + std::to_string(factory.contract) +
-             " of the driver contract, this library has " + std::to_string(drivers::contract_version);
+             " of the driver contract; expected: " + std::to_string(drivers::contract_version);
       return false;
     }
     *why = factory.unavailable();
@@ -64,7 +64,7 @@ struct EngineBuilder {
     slot->group = engine.slots.empty() ? 0 : engine.slots.back()->group + (choice.with_previous ? 0 : 1);
     if (slot->driver->open(*slot, &slot->address, why) == drivers::Status::failed) return false;
     if (!slot->driver->capabilities().bulk_stream) {
-      *why = "it does not offer bulk_stream, without which no large message can pass";
+      *why = "it lacks the capability bulk_stream, which large messages need";
       slot->driver->close();
       return false;
     }
@@ -102,7 +102,7 @@ struct EngineBuilder {
     engine.log(stale ? LogLevel::debug : LogLevel::warning,
                samples.file + ": " + samples.problem +
                    (samples.state == Samples::State::read ? "" : "; the file is ignored") +
-                   "; canele-perf sample writes it anew");
+                   "; run canele-perf sample to write it again");
   }
 
   /// Returns the driver's costs. Samples are not used for a decorated driver, because it is not the one that was
@@ -280,7 +280,7 @@ Engine::Engine(EngineParts parts)
   casts.own.context = this;
   casts.stock_limit = settings->number(Setting::multicast_memory);
   casts.forced = multicast::shape_named(settings->text(Setting::multicast));
-  if (settings->text(Setting::worker_company) == "busy" && is_oversubscribed(platform, *bootstrap, 2)) {
+  if (settings->text(Setting::host_threads) == "busy" && is_oversubscribed(platform, *bootstrap, 2)) {
     no_core_for_worker = true;
     helper.expect_company();
   }

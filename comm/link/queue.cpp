@@ -34,7 +34,7 @@ void control(Context& context, Peer& peer, wire::Type type, std::uint64_t tag, s
 
 [[gnu::cold]] void ring(Context& context, const Rail& rail) {
   context.departures.ring(*rail.slot->driver, rail.peer->rank);
-  context.counters.add(Counter::wakes_sent);
+  context.counters.add(Counter::doorbells_sent);
 }
 
 std::unique_ptr<Packet> new_packet(Context& context) {

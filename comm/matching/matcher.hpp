@@ -14,8 +14,8 @@
 // posting, which is mostly the order in which they match. A request and its answer never touch the table, nor does a
 // stream of up to 64 receives at a time.
 //
-// The engine may be configured to use another structure (CANELE_MATCHER, alternatives/): then every call is passed on
-// to it. Calls of the table itself are not virtual.
+// The engine may be configured to use another structure (CANELE_EXPERT_MATCHER, alternatives/): then every call is
+// passed on to it. Calls of the table itself are not virtual.
 //
 //    class        receive            key               structure
 //    exact        (source, tag)      tag, source       window per session (posted), then table (posted and unexpected)

@@ -200,7 +200,7 @@ bool is_past(const Context& context, std::int32_t root, std::uint32_t id) {
 
 const char* take_root(const Context& context, std::span<const std::byte> payload, std::int32_t& root) {
   if (!wire::take(payload, root) || root < 0 || root >= context.size || root == context.rank) {
-    return "a word on a multicast names no root";
+    return "a multicast message names no root";
   }
   return nullptr;
 }
@@ -229,10 +229,10 @@ const char* take_route(Context& context, const Peer& root, std::span<const std::
   }
   if (route.server < -1 || route.server >= context.size || route.server == context.rank || route.server == root.rank ||
       route.id == 0 || route.id < route.lowest) {
-    return "the route of a multicast makes no sense";
+    return "the route of a multicast is malformed";
   }
   if (const Cast* cast = find(context, root.rank, route.id); cast != nullptr && cast->known) {
-    return "a multicast came twice";
+    return "a multicast arrived twice";
   }
   out.serves = payload.first(route.serves * sizeof(std::uint32_t));
   payload = payload.subspan(out.serves.size());
@@ -244,7 +244,7 @@ const char* take_route(Context& context, const Peer& root, std::span<const std::
     return rank >= static_cast<std::uint32_t>(context.size) || rank == static_cast<std::uint32_t>(context.rank) ||
            rank == static_cast<std::uint32_t>(root.rank) || rank == static_cast<std::uint32_t>(route.server);
   });
-  return twice || strange ? "the route of a multicast names a rank that it cannot name" : nullptr;
+  return twice || strange ? "the route of a multicast names an invalid rank" : nullptr;
 }
 
 /// Notes the envelope of a multicast that has come, and has been matched. Returns its Cast.
@@ -409,10 +409,10 @@ namespace multicast {
 
 const char* on_want(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
   wire::Want want;
-  if (!wire::take(payload, want)) return "a wish for a multicast is too short";
+  if (!wire::take(payload, want)) return "a multicast CTS is too short";
   if (want.root < 0 || want.root >= context.size || want.root == context.rank || want.root == peer.rank ||
       want.length == 0 || want.key == 0 || head.tag > ~std::uint32_t{0}) {
-    return "a wish for a multicast makes no sense";
+    return "a multicast CTS is malformed";
   }
   const auto id = static_cast<std::uint32_t>(head.tag);
   Cast* cast = find(context, want.root, id);

@@ -37,26 +37,26 @@ enum class Counter : int {
   unexpected_bytes_most,
   credit_stalls,      ///< sends that had to wait for credit.
   credit_stalled_ns,  ///< ns in which at least one send waited for credit, summed over peers
-  withheld_now,
-  withheld_most,
+  credit_blocked_now,
+  credit_blocked_most,
   multicasts_sent,
   multicasts_forwarded,  ///< streams that this rank forwarded for multicasts of other roots.
   bytes_forwarded,       ///< bytes requested by the receivers of those streams
   truncated,
   cancelled,
-  copies_pushed,  ///< bytes written directly to a peer's memory.
-  copies_pulled,  ///< bytes read directly from a peer's memory.
+  rma_put_bytes,  ///< bytes written directly to a peer's memory.
+  rma_get_bytes,  ///< bytes read directly from a peer's memory.
   lock_taken,     ///< submissions that ran at once.
   lock_queued,    ///< submissions left to the holder of the lock
   callbacks,
-  wakes_sent,  ///< doorbells rung
+  doorbells_sent,  ///< doorbells rung
   worker_parks,
   worker_wakes,
   waiter_parks,
-  turns_lost,  ///< collected from the polling threads: times a thread lost its core
+  core_losses,  ///< collected from the polling threads: times a thread lost its core
   peers_failed,
-  rails_failed,    ///< rails that died while their peer stayed connected by other rails.
-  frames_refused,  ///< connections closed because of malformed packets
+  rails_failed,          ///< rails that died while their peer stayed connected by other rails.
+  connections_rejected,  ///< connections closed because of malformed packets
   count
 };
 
@@ -65,6 +65,11 @@ struct CounterInfo {
   std::string_view help;
 };
 const CounterInfo& counter_info(Counter counter);
+
+/// Number of names: one for each counter, in the order of enum Counter, then the deprecated ones.
+constexpr int counter_names = static_cast<int>(Counter::count) + 7;
+const CounterInfo& counter_name(int index);
+Counter counter_of_name(int index);
 
 /// The counters from `First` up to but not including `Last`.
 template <Counter First, Counter Last>

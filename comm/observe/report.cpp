@@ -22,10 +22,14 @@
 namespace canele::comm {
 namespace {
 
+/// Writes the values of the first counters, or of all of them, under every name, the deprecated ones included.
 void write_counter_values(JsonWriter& json, const std::vector<std::uint64_t>& values) {
   assert(values.size() <= static_cast<std::size_t>(Counter::count));
   json.begin_object();
-  for (std::size_t i = 0; i < values.size(); ++i) json.field(counter_info(static_cast<Counter>(i)).name, values[i]);
+  for (int i = 0; i < counter_names; ++i) {
+    const auto counter = static_cast<std::size_t>(counter_of_name(i));
+    if (counter < values.size()) json.field(counter_name(i).name, values[counter]);
+  }
   json.end_object();
 }
 
@@ -110,7 +114,8 @@ void write_drivers(JsonWriter& json, const std::vector<InfoReport::OneDriver>& a
 void write_settings(JsonWriter& json, const std::vector<InfoReport::OneSetting>& settings) {
   json.key("settings").begin_array();
   for (const auto& one : settings) {
-    json.begin_object().field("variable", one.variable).field("value", one.value).field("source", one.source);
+    json.begin_object().field("variable", one.variable).field("alias", one.alias).field("value", one.value);
+    json.field("source", one.source);
     json.field("default", one.fallback).field("unit", one.unit).field("values", one.values).field("help", one.help);
     json.end_object();
   }
@@ -234,7 +239,8 @@ std::vector<InfoReport::OneSetting> describe(const Settings& settings) {
   for (int i = 0; i < static_cast<int>(Setting::count); ++i) {
     const auto setting = static_cast<Setting>(i);
     const SettingInfo& info = Settings::info(setting);
-    all.push_back({"CANELE_" + std::string(info.name), settings.text(setting),
+    const std::string alias = info.alias.empty() ? "" : "CANELE_" + std::string(info.alias);
+    all.push_back({"CANELE_" + std::string(info.name), alias, settings.text(setting),
                    std::string(source_name(settings.source(setting))), std::string(info.fallback),
                    std::string(info.unit), std::string(info.values), std::string(info.help)});
   }

@@ -68,7 +68,7 @@ struct InfoReport {
     std::string summary;
   };
   struct OneSetting {
-    std::string variable, value, source, fallback, unit, values, help;
+    std::string variable, alias, value, source, fallback, unit, values, help;  ///< alias: the old variable, or "".
   };
   struct Topology {
     std::string summary;        ///< "1 package, 1 NUMA node, 2 cores, 2 PUs"; "" if hwloc failed

@@ -32,16 +32,16 @@ int caught() noexcept {
   } catch (const std::bad_alloc&) {
     return fixed_error(CANELE_ENOMEM, "the system has no memory");
   } catch (const std::length_error&) {
-    return fixed_error(CANELE_ENOMEM, "more memory is asked for than there can be");
+    return fixed_error(CANELE_ENOMEM, "the requested memory exceeds the address space");
   } catch (const std::system_error&) {
-    return fixed_error(CANELE_ENOMEM, "the system has no thread, or no lock, to give");
+    return fixed_error(CANELE_ENOMEM, "the system can create no thread or lock");
   }
 }
 
 int refuse_in_child(const char* call) {
   return error(CANELE_EFORK, std::string(call) +
-                                 ": this process is the child of a fork, and the engine is its parent's: only that may "
-                                 "use it (start a program instead, or fork before canele_init)");
+                                 ": this process is the child of a fork, and the engine belongs to its parent; "
+                                 "expected: a new program, or a fork before canele_init");
 }
 
 const char* detail() noexcept { return fixed_detail != nullptr ? fixed_detail : last_detail.c_str(); }

@@ -33,7 +33,7 @@ bool pay(std::uint64_t& credit, Request& request) {
 
 void unlink(Context& context, Withheld& list, Request& request) {
   list.unlink(request);
-  context.counters.sub(Counter::withheld_now);
+  context.counters.sub(Counter::credit_blocked_now);
 }
 
 void tell(Context& context, Peer& peer, bool withholds) {
@@ -167,8 +167,8 @@ bool admit(Context& context, Peer& peer, Request& request) {
   Withheld& list = *peer.withheld;
   CANELE_MARK(send_withheld);
   context.counters.add(Counter::credit_stalls);
-  context.counters.add(Counter::withheld_now);
-  context.counters.raise_to(Counter::withheld_most, Counter::withheld_now);
+  context.counters.add(Counter::credit_blocked_now);
+  context.counters.raise_to(Counter::credit_blocked_most, Counter::credit_blocked_now);
   const bool was_empty = list.first == nullptr;
   list.append(request);
   context.credit.just_withheld = true;

@@ -88,7 +88,7 @@ Module open_file(std::string name, const fs::path& file) {
   const drivers::DriverFactory* const factory = find();
   if (factory->contract != drivers::contract_version) {
     module.problem = module.file + " was built for version " + std::to_string(factory->contract) +
-                     " of the driver contract, this library has " + std::to_string(drivers::contract_version);
+                     " of the driver contract; expected: " + std::to_string(drivers::contract_version);
   } else if (factory->name != module.name) {
     module.problem = module.file + " holds a driver called " + std::string(factory->name);
   } else {
@@ -114,7 +114,7 @@ std::string no_such_driver(std::string_view name, const std::string& problem) {
   const std::string_view nearest = nearest_name(name, names);
   std::string why = "CANELE_DRIVERS names " + std::string(name) + ": " + problem;
   if (!nearest.empty() && nearest != name) why += " (did you mean " + std::string(nearest) + "?)";
-  return why + "; canele-info lists the drivers that there are";
+  return why + "; canele-info lists the drivers";
 }
 
 }  // namespace

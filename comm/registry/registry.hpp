@@ -19,8 +19,8 @@ namespace canele::comm {
 
 std::span<const drivers::DriverFactory* const> all_drivers();
 const drivers::DriverFactory* find_driver(std::string_view name);
-/// Wraps a driver in the decorators that `list` names (CANELE_DECORATORS). Returns nullptr and sets *error if the list
-/// is wrong.
+/// Wraps a driver in the decorators that `list` names (CANELE_EXPERT_DECORATORS). Returns nullptr and sets *error if
+/// the list is wrong.
 std::unique_ptr<drivers::Driver> decorate(std::string_view list, std::unique_ptr<drivers::Driver> driver,
                                           std::string* error);
 /// Wraps a driver so that no damaged packet is delivered (CANELE_CHECKSUM).

@@ -104,7 +104,7 @@ const char* on_rts(Context& context, Peer& peer, const wire::Head& head, Payload
   if (const char* wrong = take_announced(payload, announced); wrong != nullptr) return wrong;
   const wire::Rts& rts = announced.rts;
   if (arrival != nullptr && (rts.confirm == 0 || rts.receive != 0 || rts.length == 0)) {
-    return "the envelope of a multicast makes no sense";
+    return "the envelope of a multicast is malformed";
   }
   Session* session = nullptr;
   const std::uint64_t price = wire::charge_of_rts(rts.header);

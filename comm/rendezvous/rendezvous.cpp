@@ -347,7 +347,7 @@ void pulled(Context& context, Pull& pull) {
   } else if (pull.status == drivers::Status::ok) {
     CANELE_MARK(pull_done);
     fin(context, peer, pull.handle, CANELE_OK);
-    context.counters.add(Counter::copies_pulled, pull.want);
+    context.counters.add(Counter::rma_get_bytes, pull.want);
     context.trace(Event::bulk_received, peer.rank, pull.request->session, pull.request->status_tag, pull.want);
     receive_path::delivered(context, *pull.request, peer, pull.want);
   } else {  // the copy may be forbidden; or the peer is about to be found dead, and that ends the transfer

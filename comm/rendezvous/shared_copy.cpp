@@ -162,8 +162,8 @@ void start_deferred(Context& context) {
 void over(Context& context, Pull& pull) {
   const bool receives = pull.access == Access::get;
   Peer& peer = *pull.peer;
-  if (receives) context.counters.add(Counter::copies_pulled, pull.offset);
-  if (!receives) context.counters.add(Counter::copies_pushed, pull.offset);
+  if (receives) context.counters.add(Counter::rma_get_bytes, pull.offset);
+  if (!receives) context.counters.add(Counter::rma_put_bytes, pull.offset);
   Request* request = (receives ? context.transfers : context.sends).find(pull.own);
   if (request != nullptr && request->copying) {
     receives ? receive_over(context, *request, peer, pull.last) : send_over(context, *request, peer, pull);

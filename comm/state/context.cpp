@@ -9,7 +9,7 @@ namespace canele::comm {
 namespace {
 
 bool pushes(const Settings& settings, bool crowded) {
-  const std::string& how = settings.text(Setting::push);
+  const std::string& how = settings.text(Setting::receiver_initiated);
   return how == "on" || (how == "auto" && !crowded);
 }
 
@@ -33,7 +33,7 @@ Context::Context(Platform& on, const Settings& settings, const Bootstrap& bootst
       incarnation(on.random()),
       sleeper(on),
       watch(settings.number(Setting::hang_report) * 1'000'000'000, on.now_ns()),
-      heater(settings.number(Setting::heater) * 1000),
+      heater(settings.number(Setting::cache_warmer) * 1000),
       peers(new Peer*[static_cast<std::size_t>(bootstrap.size())]()),
       matcher(on.random(), matching::make_alternative(settings.text(Setting::matcher), incarnation,
                                                       matching::best_isa(), &heater.regions)),

@@ -55,7 +55,7 @@ std::string names_of_options(const DecoratorKind& kind) {
   for (const Option& option : kind.options) {
     if (!option.name.empty()) all += (all.empty() ? "" : ", ") + std::string(option.name);
   }
-  return all.empty() ? "it has none" : "there are: " + all;
+  return all.empty() ? "no option" : all;
 }
 
 /// Takes the text before `separator`, and the separator, off the front of *text.
@@ -74,8 +74,9 @@ bool read_option(const DecoratorKind& kind, std::string_view text, OptionValues*
   const std::string_view name = take_word(&text, '=');
   if (is_out_of_contract(name)) {
     *error = where + std::string(name) +
-             " is not offered: a driver delivers everything once and in order, and nothing above a single one could "
-             "make up for it; lose-rail=N loses a whole rail, delay on one of two rails reorders them";
+             " is not supported, as a driver delivers everything once and in order; expected: lose-rail=N, which loses "
+             "a rail, or "
+             "delay on one of two rails, which reorders them";
     return false;
   }
   for (const Option& option : kind.options) {
@@ -90,10 +91,10 @@ bool read_option(const DecoratorKind& kind, std::string_view text, OptionValues*
     char range[80];
     std::snprintf(range, sizeof range, "%s from %.0f to %.0f", option.whole ? "a whole number" : "a number",
                   option.least, option.most);
-    *error = where + std::string(name) + "=" + quoted(text) + ": must be " + range;
+    *error = where + std::string(name) + "=" + quoted(text) + "; expected: " + range;
     return false;
   }
-  *error = where + quoted(name) + " is no option; " + names_of_options(kind);
+  *error = where + quoted(name) + " is not an option; expected: " + names_of_options(kind);
   return false;
 }
 
@@ -113,7 +114,7 @@ bool read_decorator(std::string_view text, Chosen* chosen, std::string* error) {
   const std::string_view name = take_word(&text, ':');
   chosen->kind = find_kind(name);
   if (chosen->kind == nullptr) {
-    *error = quoted(name) + " is no decorator of drivers; there are: " + names_of_kinds();
+    *error = quoted(name) + " is not a decorator; expected: " + names_of_kinds();
     return false;
   }
   for (const Option& option : chosen->kind->options) {

@@ -116,7 +116,7 @@ class Trace final : public Decorator {
   }
   bool arm_impl(bool on) override {
     const bool armed = Decorator::arm_impl(on);
-    note(on ? "arm" : "disarm", context().rank, 0, on && !armed ? "something is there" : "ok");
+    note(on ? "arm" : "disarm", context().rank, 0, on && !armed ? "work is pending" : "ok");
     return armed;
   }
   void close_impl() override {
@@ -133,7 +133,7 @@ class Trace final : public Decorator {
   }
   int landing(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max) override {
     const int count = Decorator::landing(from, key, offset, length, out, max);
-    note("landing", from, length, count > 0 ? "ok" : "nobody wants it", key, offset);
+    note("landing", from, length, count > 0 ? "ok" : "not wanted", key, offset);
     return count;
   }
   void landed(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override {

@@ -13,7 +13,7 @@ namespace canele::drivers::net {
 
 std::uint32_t Lobby::admit(DriverContext& context, UniqueFd fd) {
   assert(has_place(context));
-  if (guests_.size() == room_) drop_at(context, who_goes(context), "too many unproven connections at a time");
+  if (guests_.size() == room_) drop_at(context, who_goes(context), "too many unauthenticated connections at a time");
   guests_.push_back({std::move(fd), Handshake::acceptor(*self_, context), context.now_ns(), ++last_id_});
   return last_id_;
 }
@@ -45,7 +45,7 @@ Lobby::Came Lobby::step(DriverContext& context, std::uint32_t id, const std::fun
     return Came::dropped;
   }
   if (guest.handshake.wants_write()) {  // epoll does not watch guests for room to write; the rank connects again
-    drop_at(context, at, "no room for an answer");
+    drop_at(context, at, "its socket has no room for an answer");
     return Came::dropped;
   }
   if (state != Handshake::State::identified) return Came::nothing;

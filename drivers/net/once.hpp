@@ -20,7 +20,7 @@ class Once {
   static constexpr std::size_t most = 32;
 
   void log(DriverContext& context, int level, const std::string& text) {
-    if (said_.size() < most && said_.insert(text).second) context.log(level, text + " (said once)");
+    if (said_.size() < most && said_.insert(text).second) context.log(level, text + " (reported once)");
   }
 
  private:

@@ -20,7 +20,7 @@ inline bool read_number(DriverContext& context, const char* name, const char* fa
   const std::string text = context.setting(name, fallback);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
   if (error == std::errc() && end == text.data() + text.size() && *value >= least) return true;
-  *reason = std::string("CANELE_") + name + " is \"" + text + "\"; wanted is a number of " + wanted;
+  *reason = std::string("CANELE_") + name + " is \"" + text + "\"; expected: a number of " + wanted;
   return false;
 }
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t last_words_ns = 500'000'000;
 constexpr std::uint64_t patience_ns = 1'000'000'000, longest_patience_ns = 64'000'000'000;
 /// Used with lost = true: other drivers would only be refused as well.
-constexpr const char* no_process = "its process is gone: nobody listens at its address any more";
+constexpr const char* no_process = "its process has ended: no socket listens at its address any more";
 
 }  // namespace
 
@@ -89,7 +89,7 @@ void OfiDriver::look_at_lifelines() {
         break;
       case Lifelines::End::silent:
         fail(link, link.state == Link::State::up,
-             "no answer from its host for " + std::to_string(silence_s_) + " s (CANELE_OFI_SILENCE)", false);
+             "no answer from its host for " + std::to_string(silence_s_) + " s (CANELE_OFI_PEER_TIMEOUT)", false);
         break;
       case Lifelines::End::unreachable:
         if (link.state != Link::State::up) fail(link, false, "its host cannot be reached", false);

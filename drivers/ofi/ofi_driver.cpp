@@ -45,7 +45,7 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
   if (shares_memory_) longest_ = std::min(longest_, info->tx_attr->inject_size);
   if (longest_ < 2048) {
     *reason = "libfabric's provider " + provider_name(*info) + " sends messages of " + std::to_string(longest_) +
-              " bytes only; 2048 are needed";
+              " bytes only; expected: at least 2048";
     return Status::failed;
   }
   if (is_host_only(*info)) host_mark_ = host_mark();
@@ -55,7 +55,7 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
   pool_ = std::make_unique<SendPool>(*endpoint_);
   receive_ = std::make_unique<ReceiveBuffers>(*endpoint_);
   copies_ = std::make_unique<Copies>(*endpoint_);
-  const std::string many = context.setting("OFI_MULTI_RECV", "auto");
+  const std::string many = context.setting("EXPERT_OFI_MULTI_RECV", "auto");
   const bool multi = many == "on" || (many == "auto" && has_sound_multi_receive(endpoint_->info()));
   if (!receive_->open(multi, reason)) return Status::failed;
   if (listens(endpoint_->info()) && !open_lifelines(reason)) return Status::failed;
@@ -75,10 +75,11 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
 }
 
 bool OfiDriver::open_lifelines(std::string* reason) {
-  if (!net::read_number(*context_, "OFI_SILENCE", "30", 3, "seconds, at least 3", &silence_s_, reason)) return false;
+  if (!net::read_number(*context_, "OFI_PEER_TIMEOUT", "30", 3, "seconds, at least 3", &silence_s_, reason))
+    return false;
   lifelines_ = std::make_unique<Lifelines>(*context_, silence_s_);
   if (lifelines_->open(endpoint_->name(), endpoint_->descriptor())) return true;
-  *reason = "ofi: no descriptor is left for an epoll set";
+  *reason = "no descriptor left for an epoll set";
   return false;
 }
 

@@ -166,7 +166,7 @@ void OfiDriver::on_message(Link& link, const Head& head, std::span<const std::by
   }
   if (closing_) return;
   const auto ahead = static_cast<std::uint16_t>(head.number - link.next_in);
-  if (ahead >= window) return fail(link, true, "a message number out of its window", true);
+  if (ahead >= window) return fail(link, true, "a message number outside of its window", true);
   if (ahead > 0 || link.is_stalled) return hold(link, head, body);
   if (!deliver(link, head.kind, body, budget)) {
     hold(link, head, body);
@@ -208,7 +208,7 @@ bool OfiDriver::deliver(Link& link, Kind kind, std::span<const std::byte> body, 
       return false;
     case Take::refused:
       link.silent = true;
-      fail(link, true, "refused by the engine", true);
+      fail(link, true, "rejected by the engine", true);
       break;
   }
   --*budget;

@@ -129,13 +129,13 @@ Info best(const fi_info* hints, const std::string& provider, const std::string& 
 
 std::string not_found(const std::string& provider, const std::string& domain, const std::set<std::string>& seen) {
   if (!seen.empty() && !domain.empty()) {
-    std::string text = "CANELE_OFI_DOMAIN is \"" + domain + "\", which is no libfabric domain here; there are";
+    std::string text = "CANELE_OFI_DOMAIN is \"" + domain + "\", which is not a libfabric domain here; expected:";
     for (const std::string& one : seen) text += " " + one;
     return text;
   }
   const std::string which = provider.empty() ? "no provider for a network" : "no provider \"" + provider + "\"";
   return "libfabric has " + which + " with reliable datagrams on this machine (fi_info -t FI_EP_RDM lists them)" +
-         (provider.empty() ? "; shm is used only if CANELE_OFI_PROVIDER asks for it"
+         (provider.empty() ? "; shm is used only if CANELE_OFI_PROVIDER names it"
                            : "; set CANELE_OFI_PROVIDER to another one");
 }
 
@@ -149,11 +149,11 @@ std::string provider_name(const fi_info& info) {
 Info choose_provider(const std::string& provider, const std::string& domain, std::string* reason) {
   if (FI_VERSION_LT(fi_version(), api_version)) {
     *reason = "libfabric " + std::to_string(FI_MAJOR(fi_version())) + "." + std::to_string(FI_MINOR(fi_version())) +
-              " is too old; 1.17 or newer is needed";
+              " is too old; expected: 1.17 or newer";
     return nullptr;
   }
   if (provider == deprecated) {
-    *reason = "CANELE_OFI_PROVIDER is \"sockets\", which libfabric has deprecated; use \"tcp;ofi_rxm\"";
+    *reason = "CANELE_OFI_PROVIDER is \"sockets\", which libfabric has deprecated; expected: \"tcp;ofi_rxm\"";
     return nullptr;
   }
   std::set<std::string> seen;

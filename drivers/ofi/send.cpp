@@ -171,7 +171,7 @@ void OfiDriver::refuse_stranger(const Hello& hello, Refusal why) {
   auto known = strangers_.find(hello.name);
   if (known == strangers_.end()) {
     if (strangers_.size() == most_strangers) return;
-    context_->log(2, std::string("ofi: a stranger was turned away: ") + text_of(why));
+    context_->log(2, std::string("ofi: rejected an unauthenticated peer: ") + text_of(why));
     known = strangers_.emplace(hello.name, endpoint_->add(hello.name)).first;
   }
   if (known->second == FI_ADDR_UNSPEC) return;

@@ -72,13 +72,13 @@ const char* text_of(Refusal why) {
     case Refusal::none:
       return "nothing";
     case Refusal::wrong_secret:
-      return "the job's secret differs: another job, or a stranger";
+      return "the job's secret differs: the peer belongs to another job";
     case Refusal::wrong_version:
       return "wire versions differ";
     case Refusal::wrong_job:
       return "it belongs to another job";
     case Refusal::wrong_rank:
-      return "the ranks do not fit: a stale address?";
+      return "the ranks differ from the expected ones: a stale address?";
     case Refusal::connected:
       return "there is a connection between the two ranks already";
     case Refusal::gave_up:

@@ -218,7 +218,7 @@ void Psm2Driver::on_identified(Peer& peer) {
   std::string problem;
   if (known_[index] == Known::failed) return peer.handshake->refuse(net::Refusal::peer_failed);
   if (!take_terms(peer, &problem)) {
-    context_->log(1, "rank " + std::to_string(rank) + " is refused: " + problem);
+    context_->log(1, "rank " + std::to_string(rank) + " is rejected: " + problem);
     return peer.handshake->refuse(net::Refusal::no_resources);
   }
   if ((peer.expects >= 0 && rank != peer.expects) || (peer.rank >= 0 && rank != peer.rank)) {
@@ -269,13 +269,12 @@ bool Psm2Driver::take_terms(Peer& peer, std::string* problem) {
     return false;
   }
   if (terms.largest < capabilities_.max_packet) {
-    *problem = "its packets are shorter than ours (" + std::to_string(terms.largest) + " and " +
+    *problem = "its packets are shorter than those of this rank (" + std::to_string(terms.largest) + " and " +
                std::to_string(capabilities_.max_packet) + " bytes): set PSM2_MQ_RNDV_*_THRESH alike in all ranks";
     return false;
   }
   if (peer.local && local_peers_ >= most_local_peers) {
-    *problem =
-        "there are " + std::to_string(most_local_peers) + " peers of this host already; libpsm2's queue has no room";
+    *problem = "libpsm2's queue has no room: this host has " + std::to_string(most_local_peers) + " peers already";
     return false;
   }
   peer.terms = terms;
@@ -318,7 +317,7 @@ void Psm2Driver::break_off(Peer& peer, const std::string& reason) {
   const bool known = peer.rank >= 0 && peers_[static_cast<std::size_t>(peer.rank)].get() == &peer;
   if (known) return fail(peer, peer.state == Peer::State::up || peer.dead, reason);
   ++strangers_refused_;
-  context_->log(2, "a stranger was refused: " + reason);
+  context_->log(2, "rejected an unauthenticated peer: " + reason);
   forget(peer);
   if (peer.wanted && known_[static_cast<std::size_t>(peer.expects)] != Known::failed) {
     report_failed(peer.expects, peer.dead, reason);
@@ -370,7 +369,7 @@ void Psm2Driver::drop_old_strangers() {
   const std::uint64_t now = context_->now_ns();
   for (const auto& peer : strangers_) {
     if (peer->state == Peer::State::shaking && now - peer->since_ns > stranger_patience_ns) {
-      break_off(*peer, "it has proven nothing for ten seconds");
+      break_off(*peer, "it has not authenticated itself within 10 s");
     }
   }
 }
@@ -387,10 +386,10 @@ void Psm2Driver::look_at_queues() {
   for (const auto& peer : peers_) {
     if (peer == nullptr || !peer->local || peer->dead || peer->state == Peer::State::gone || peer->landing) continue;
     if (damaged_) {
-      fail(*peer, false, "a process died while it sent to us: libpsm2's queue in shared memory may be damaged");
+      fail(*peer, false, "a process died while it sent to this rank: libpsm2's queue in shared memory may be damaged");
     } else if (is_dead(peer->ledger, &who)) {
       fail(*peer, false,
-           "process " + std::to_string(who) + " died while it sent to it: libpsm2's queue may be damaged");
+           "process " + std::to_string(who) + " died while it sent to that rank: libpsm2's queue may be damaged");
     }
   }
 }

@@ -100,8 +100,8 @@ bool Endpoint::read_limits(std::string* reason) {
   }
   eager_limit_ = std::min(limits[0], limits[1]);
   if (eager_limit_ < 1024) {
-    *reason = "PSM2_MQ_RNDV_SHM_THRESH and PSM2_MQ_RNDV_HFI_THRESH must be at least 1024; here the lower one is " +
-              std::to_string(eager_limit_);
+    *reason = "the lower one of PSM2_MQ_RNDV_SHM_THRESH and PSM2_MQ_RNDV_HFI_THRESH is " +
+              std::to_string(eager_limit_) + "; expected: at least 1024";
     return false;
   }
   return true;

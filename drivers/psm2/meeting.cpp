@@ -81,7 +81,7 @@ bool Meeting::open(std::string* reason) {
   socket_ = net::UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket_ || ::setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 ||
       ::bind(socket_.get(), name.address(), name.size()) != 0) {
-    *reason = "cannot make the socket for meeting peers: " + net::error_text(errno);
+    *reason = "cannot make the control socket: " + net::error_text(errno);
     return false;
   }
   return true;
@@ -265,7 +265,7 @@ void Meeting::on_knock(Letter& letter, Sink& sink) {
   const Why why = fits || !frame.proven ? judge(frame, sink) : Why::stranger;
   if (why != Why::none) {
     ++refused_;
-    context_.log(2, "process " + std::to_string(letter.pid) + " knocked and was refused");
+    context_.log(2, "process " + std::to_string(letter.pid) + " asked to connect and was rejected");
     send(frame.door, Type::refusal, frame.from, why);
     return;
   }
@@ -286,9 +286,10 @@ void Meeting::on_refusal(const Letter& letter, Sink& sink) {
     // A peer with another secret cannot prove its refusal.
     if (frame.why != Why::secret && !frame.proven) continue;
     // `known`: the other end has this rank as a guest, or knows it. The connection continues that way.
-    const std::string text = frame.why == Why::secret  ? "the job's secret differs: another job, or a stranger"
-                             : frame.why == Why::known ? "there is a connection between the two ranks already, or was"
-                                                       : "the ranks or jobs do not fit: a stale address?";
+    const std::string text = frame.why == Why::secret ? "the job's secret differs: the peer belongs to another job"
+                             : frame.why == Why::known
+                                 ? "there is a connection between the two ranks already, or was"
+                                 : "the ranks or jobs differ from the expected ones: a stale address?";
     const Rank rank = at->rank;
     seekers_.erase(at);
     if (frame.why != Why::known || !sink.knows(rank)) {
@@ -330,7 +331,7 @@ Meeting::Progress Meeting::knock(Seeker& seeker, Sink& sink) {
     seeker.process = watch_process(seeker.where.pid);
     if (!seeker.token || !seeker.process) {
       const bool dead = seeker.token && errno == ESRCH;
-      sink.missed(seeker.rank, dead, dead ? "the peer's process is gone" : net::error_text(errno));
+      sink.missed(seeker.rank, dead, dead ? "the peer's process has ended" : net::error_text(errno));
       return Progress::over;
     }
   }
@@ -341,7 +342,7 @@ Meeting::Progress Meeting::knock(Seeker& seeker, Sink& sink) {
   }
   // Many peers knock there; try again later.
   if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS) return Progress::none;
-  sink.missed(seeker.rank, true, "the peer's door is gone: " + net::error_text(errno));
+  sink.missed(seeker.rank, true, "the peer's control socket is gone: " + net::error_text(errno));
   return Progress::over;
 }
 

@@ -35,7 +35,7 @@ bool read_choice(DriverContext& context, const char* name, const char* other, bo
   const std::string text = context.setting(name, "auto");
   *differs = text == other;
   if (*differs || text == "auto") return true;
-  *reason = std::string("CANELE_") + name + " is \"" + text + "\"; auto or " + other + " is expected";
+  *reason = std::string("CANELE_") + name + " is \"" + text + "\"; expected: auto or " + other;
   return false;
 }
 

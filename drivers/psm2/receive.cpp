@@ -71,7 +71,7 @@ void Psm2Driver::on_message(psm2_mq_req_t request, const psm2_mq_status2_t& stat
   const char* const wrong = ours ? wrong_with(*peer, message) : "a message with a tag of another program";
   if (wrong != nullptr) {
     discard(request);
-    return break_off(*peer, std::string("nonsense from it: ") + wrong);
+    return break_off(*peer, std::string("it sent ") + wrong);
   }
   if (peer->state == Peer::State::up) take_note(*peer, status.msg_tag.tag1);
   if (peer->state == Peer::State::gone || message.kind == Kind::taken) return discard(request);
@@ -109,7 +109,7 @@ const char* Psm2Driver::wrong_with(const Peer& peer, const Message& message) con
 /// Records how many messages the peer has taken.
 void Psm2Driver::take_note(Peer& peer, std::uint32_t taken) {
   if (taken - peer.acknowledged > peer.sent - peer.acknowledged) {
-    return break_off(peer, "nonsense from it: it took messages that were never sent");
+    return break_off(peer, "it acknowledged messages that were never sent");
   }
   peer.acknowledged = taken;
 }
@@ -152,7 +152,7 @@ bool Psm2Driver::present(Peer& peer, Message& message) {
       break;
     case Kind::bulk_head:
       if (peer.head || head.size == 0 || head.size > capabilities_.max_bulk || head.offset + head.size < head.offset) {
-        break_off(peer, "nonsense from it: a head of bulk data that makes no sense");
+        break_off(peer, "it sent a malformed head of bulk data");
       } else {
         peer.head = head;
       }
@@ -205,7 +205,7 @@ bool Psm2Driver::present_packet(Peer& peer, Message& message) {
 bool Psm2Driver::start_landing(Peer& peer, Message& message) {
   if (!peer.head || peer.head->size != message.size) {
     discard(std::exchange(message.request, nullptr));
-    break_off(peer, "nonsense from it: bulk data without its head");
+    break_off(peer, "it sent bulk data without its head");
     return true;
   }
   if (peer.local && landing_ > 0 && landing_ + message.size > most_landing) return false;

@@ -70,7 +70,7 @@ void ShmDriver::try_connect(Connection& connection) {
   if (!connection.socket) {
     if (errno == EAGAIN) return;  // look() tries again
     const bool gone = errno == ECONNREFUSED;
-    const std::string why = gone ? "it has left: nobody listens at its address" : net::error_text(errno);
+    const std::string why = gone ? "it has left: no socket listens at its address" : net::error_text(errno);
     return connection_failed(connection, !gone, why);
   }
   --waiting_;
@@ -140,7 +140,7 @@ void ShmDriver::step_handshake(Connection& connection) {
       // A guest is not watched for room: a fresh socket takes the few bytes of an answer; otherwise its rank connects
       // again.
       if (connection.guest && connection.handshake.wants_write()) {
-        return connection_failed(connection, true, "no room for an answer");
+        return connection_failed(connection, true, "its socket has no room for an answer");
       }
       if (connection.handshake.wants_write() != connection.watches_write) {
         watch_connection(connection, !connection.watches_write, true);
@@ -168,7 +168,7 @@ void ShmDriver::decide_inbound(Connection& connection) {
   net::Inbound what =
       peer.held != 0 ? net::Inbound::refuse : net::resolve_inbound(party_.rank, rank, peer.attempt != 0, up);
   if (what != net::Inbound::refuse && !join(connection)) {
-    once_.log(*context_, 1, "a rank is refused: its connection cannot be watched (epoll_ctl)");
+    once_.log(*context_, 1, "a rank is rejected: its connection cannot be watched (epoll_ctl)");
     what = net::Inbound::refuse;
     refusal = net::Refusal::no_resources;
   }
@@ -220,8 +220,9 @@ void ShmDriver::begin_exchange(Connection& connection) {
   if (payload.size() == sizeof greeting) std::memcpy(&greeting, payload.data(), sizeof greeting);
   if (greeting.layout != layout_version) {
     return connection_failed(connection, false,
-                             "its shared memory has layout " + std::to_string(greeting.layout) + ", ours has " +
-                                 std::to_string(layout_version) + "; use one version of Canelé in all ranks");
+                             "its shared memory has layout " + std::to_string(greeting.layout) +
+                                 ", that of this rank " + std::to_string(layout_version) +
+                                 "; use one version of Canelé in all ranks");
   }
   connection.strict = !membarrier_ || greeting.membarrier == 0;
   connection.process = {connection.pid, greeting.nonce_address, greeting.nonce};
@@ -261,7 +262,7 @@ void ShmDriver::step_exchange(Connection& connection) {
     case Transfer::no_descriptors:
       return connection_failed(connection, true, "no descriptors left; raise the limit (ulimit -n)");
     case Transfer::nonsense:
-      return connection_failed(connection, false, "its introduction makes no sense");
+      return connection_failed(connection, false, "its set-up message is malformed");
   }
 }
 
@@ -326,7 +327,7 @@ void ShmDriver::connection_failed(Connection& connection, bool local, const std:
   const bool again = connection.handshake.may_retry();
   if (peer == nullptr) {
     door_.met_stranger();
-    once_.log(*context_, 2, "turned away a connection: " + why);
+    once_.log(*context_, 2, "rejected a connection: " + why);
     return drop(id);
   }
   const pid_t pid = connection.pid;

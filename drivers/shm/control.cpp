@@ -41,15 +41,15 @@ bool on_or_off(DriverContext& context, std::string_view name, bool* on, std::str
   const std::string value = context.setting(name, "auto");
   *on = value != "off";
   if (value == "auto" || value == "off") return true;
-  *reason = "CANELE_" + std::string(name) + "=" + value + ": must be auto or off";
+  *reason = "CANELE_" + std::string(name) + "=" + value + "; expected: auto or off";
   return false;
 }
 
 /// Reads from which length on messages are copied by attach; -1: decided by its cost on this machine.
 bool read_attach_from(DriverContext& context, int* from, std::string* reason) {
   *from = -1;
-  return context.setting("SHM_CMA_FROM", "auto") == "auto" ||
-         net::read_number(context, "SHM_CMA_FROM", "0", 0, "auto, or bytes", from, reason);
+  return context.setting("EXPERT_SHM_CMA_MIN", "auto") == "auto" ||
+         net::read_number(context, "EXPERT_SHM_CMA_MIN", "0", 0, "auto, or bytes", from, reason);
 }
 
 /// Sets the lengths from which cross-memory attach is used. Long messages use it in any case: one end can copy alone
@@ -74,12 +74,12 @@ Status ShmDriver::open_impl(DriverContext& context, Address* address, std::strin
   bool use_attach = false, use_membarrier = false;
   int from = 0;
   if (!on_or_off(context, "SHM_CMA", &use_attach, reason) || !read_attach_from(context, &from, reason) ||
-      !on_or_off(context, "SHM_MEMBARRIER", &use_membarrier, reason)) {
+      !on_or_off(context, "EXPERT_SHM_MEMBARRIER", &use_membarrier, reason)) {
     return Status::failed;
   }
-  const std::string shelf = context.setting("SHM_SHELF", "auto");
+  const std::string shelf = context.setting("EXPERT_SHM_BROADCAST_SEGMENT", "auto");
   if (shelf != "auto" && shelf != "on" && shelf != "off") {
-    *reason = "CANELE_SHM_SHELF=" + shelf + ": must be auto, on or off";
+    *reason = "CANELE_EXPERT_SHM_BROADCAST_SEGMENT=" + shelf + "; expected: auto, on or off";
     return Status::failed;
   }
   party_ = net::Party(context, "shm");
@@ -227,7 +227,7 @@ void ShmDriver::socket_event(Peer& peer) {
     case Rung::rings:
       break;
     case Rung::nonsense:
-      fail(peer, true, name_of(peer) + " sent nonsense over its socket");
+      fail(peer, true, name_of(peer) + " sent malformed data over its socket");
       break;
     case Rung::ended:
       end(peer, errno == 0 || errno == ECONNRESET ? "" : " (" + net::error_text(errno) + ")");
@@ -351,10 +351,10 @@ bool ShmDriver::accept_guest() {
   Credentials who;
   if (!credentials_of(socket.get(), &who) || who.user != ::geteuid()) {
     door_.met_stranger();
-    once_.log(*context_, 2, "turned away a connection of user " + std::to_string(who.user));
+    once_.log(*context_, 2, "rejected a connection of user " + std::to_string(who.user));
     return true;
   }
-  if (goes != nullptr) connection_failed(*goes, false, "too many unproven connections at a time");
+  if (goes != nullptr) connection_failed(*goes, false, "too many unauthenticated connections at a time");
   const std::uint32_t id = ++last_connection_;
   auto made = std::make_unique<Connection>(id, net::Handshake::acceptor(party_, *context_));
   made->phase = Connection::Phase::handshake;

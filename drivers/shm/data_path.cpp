@@ -295,7 +295,7 @@ int ShmDriver::poll_with_chores(int budget) {
 /// Applies the engine's answer to a packet. Returns false if the packet stays where it is.
 inline bool ShmDriver::is_taken(Peer& peer, Take answer) {
   if (answer == Take::refused) [[unlikely]] {
-    if (peer.state != Peer::State::failed) fail(peer, true, "refused by the engine");
+    if (peer.state != Peer::State::failed) fail(peer, true, "rejected by the engine");
     peer.quiet = true;
   }
   return answer == Take::taken;
@@ -353,7 +353,7 @@ bool ShmDriver::receive_record(Peer& peer, std::uint64_t mail) {
 }
 
 bool ShmDriver::nonsense(Peer& peer) {
-  if (peer.state != Peer::State::failed) fail(peer, true, name_of(peer) + " wrote nonsense into the shared ring");
+  if (peer.state != Peer::State::failed) fail(peer, true, name_of(peer) + " wrote malformed data into the shared ring");
   return false;
 }
 

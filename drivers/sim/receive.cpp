@@ -25,7 +25,7 @@ void SimDriver::arrived(Rank from, Frame frame) {
 
 void SimDriver::on_control(Rank from, const Frame& frame) {
   Link& link = link_to(from);
-  if (frame.type == Frame::Type::refuse) return lose(from, "nobody is there, or it does not want us");
+  if (frame.type == Frame::Type::refuse) return lose(from, "no process is there, or it rejects this rank");
   const bool other = link.incarnation != 0 && link.incarnation != frame.incarnation;
   if (other || link.state == State::failed) {  // a restarted process: it does not belong to this job
     Frame answer;
@@ -64,7 +64,7 @@ void SimDriver::lose(Rank peer, const std::string& why, bool peer_is_gone) {
 }
 
 void SimDriver::lose_incarnation(Rank peer, std::uint64_t its_incarnation) {
-  if (link_to(peer).incarnation == its_incarnation) lose(peer, "its process is gone");
+  if (link_to(peer).incarnation == its_incarnation) lose(peer, "its process has ended");
 }
 
 /// Returns what this driver holds for that peer to the engine.
@@ -198,7 +198,7 @@ bool SimDriver::ask_where(Rank from, Frame& frame) {
                                               static_cast<int>(pieces.size()));
   frame.landing.assign(pieces.begin(), pieces.begin() + count);
   for (const iovec& piece : frame.landing) covered += piece.iov_len;
-  if (covered > length) fabric_->world.complain("landing() gave more room than was asked for");
+  if (covered > length) fabric_->world.complain("landing() gave more room than requested");
   return count > 0;
 }
 

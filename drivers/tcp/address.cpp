@@ -27,7 +27,7 @@ constexpr int ports_to_try = 1000;  // from the first: ranks of one host share t
 bool parse_port(const std::string& text, std::uint16_t* port, std::string* why) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *port);
   if (error == std::errc() && end == text.data() + text.size()) return true;
-  *why = "CANELE_TCP_PORT is \"" + text + "\"; a number from 0 (any) to 65535 is expected";
+  *why = "CANELE_TCP_PORT is \"" + text + "\"; expected: a number from 0 (any) to 65535";
   return false;
 }
 
@@ -99,7 +99,7 @@ bool listen_on_interface(const std::string& name, std::uint16_t first, const std
     published->push_back(where);
   }
   if (!published->empty()) return true;
-  *why = "CANELE_TCP_INTERFACE is \"" + name + "\", which is no interface or address of this host; it has";
+  *why = "CANELE_TCP_INTERFACE is \"" + name + "\", which is not an interface or address of this host; expected:";
   for (const std::string& known : names) *why += " " + known;
   return false;
 }

@@ -202,7 +202,7 @@ void Connector::on_proven(net::Lobby::Guest&& guest) {
   door_.forget(guest.fd.get());
   if (!watch(epoll_, guest.fd.get(), Source::contact, static_cast<std::uint32_t>(rank), false)) {
     once_.log(context_, 1,
-              "a rank is refused: its connection cannot be watched (epoll_ctl): " + net::error_text(errno));
+              "a rank is rejected: its connection cannot be watched (epoll_ctl): " + net::error_text(errno));
     guest.handshake.refuse(net::Refusal::no_resources);
     guest.handshake.step(guest.fd.get());
     return;

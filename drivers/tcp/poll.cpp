@@ -183,7 +183,7 @@ void TcpDriver::look_after_links() {
     // Keep-alive makes the peer's kernel answer three times within this limit, so a longer silence is no idle
     // connection.
     if (unanswered && info.tcpi_last_ack_recv > 1000u * static_cast<unsigned>(silence_s_)) {
-      fail(*link, true, "no answer from its host for " + std::to_string(silence_s_) + " s (CANELE_TCP_SILENCE)");
+      fail(*link, true, "no answer from its host for " + std::to_string(silence_s_) + " s (CANELE_TCP_PEER_TIMEOUT)");
     }
   }
   set_timer();

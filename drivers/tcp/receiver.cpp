@@ -93,12 +93,11 @@ bool Receiver::read_header(bool* complete) {
   const std::size_t limit = packet ? max_packet : max_bulk;
   if (net::read_le16(at + 6) != frame_mark || at[5] != std::byte{0} ||
       (!packet && kind != static_cast<unsigned>(Kind::bulk))) {
-    reason_ = "the peer sent bytes that are no frame (kind " + std::to_string(kind) + ")";
+    reason_ = "the peer sent a malformed frame (kind " + std::to_string(kind) + ")";
     return false;
   }
   if (length == 0 || length > limit) {
-    reason_ =
-        "the peer sent a frame of " + std::to_string(length) + " bytes; 1 to " + std::to_string(limit) + " are allowed";
+    reason_ = "the peer sent a frame of " + std::to_string(length) + " bytes; expected: 1 to " + std::to_string(limit);
     return false;
   }
   if (packet) {

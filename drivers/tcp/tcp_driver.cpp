@@ -50,9 +50,9 @@ Status TcpDriver::open_impl(DriverContext& context, Address* address, std::strin
     *reason = "cannot make an epoll set: " + net::error_text(errno);
     return Status::failed;
   }
-  if (!net::read_number(context, "TCP_SEND_BUFFER", "0", 0, "bytes, 0 for the kernel's choice", &send_buffer_,
+  if (!net::read_number(context, "EXPERT_TCP_SEND_BUFFER", "0", 0, "bytes, 0 for the kernel's choice", &send_buffer_,
                         reason) ||
-      !net::read_number(context, "TCP_SILENCE", "30", 3, "seconds, at least 3", &silence_s_, reason)) {
+      !net::read_number(context, "TCP_PEER_TIMEOUT", "30", 3, "seconds, at least 3", &silence_s_, reason)) {
     return Status::failed;
   }
   connector_ = std::make_unique<Connector>(context, epoll_.get());

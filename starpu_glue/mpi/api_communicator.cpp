@@ -87,7 +87,7 @@ extern "C" int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* part
   Communicator* parent = nullptr;
   int code = get_communicator(comm, &parent);
   if (code == MPI_SUCCESS && color < 0 && color != MPI_UNDEFINED) {
-    code = fail(MPI_ERR_ARG, "color is %d; it must be at least 0, or MPI_UNDEFINED", color);
+    code = fail(MPI_ERR_ARG, "color is %d; expected: at least 0, or MPI_UNDEFINED", color);
   }
   if (code == MPI_SUCCESS) code = may_block();
   if (code == MPI_SUCCESS) code = split(*parent, color, key, part);
@@ -104,7 +104,7 @@ extern "C" int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, M
   RanksPointer ranks;
   int code = get_communicator(comm, &parent);
   if (code == MPI_SUCCESS) code = get_group(group, &ranks);
-  if (code == MPI_SUCCESS && tag < 0) code = fail(MPI_ERR_TAG, "tag is %d; it must be at least 0", tag);
+  if (code == MPI_SUCCESS && tag < 0) code = fail(MPI_ERR_TAG, "tag is %d; expected: at least 0", tag);
   if (code == MPI_SUCCESS) code = may_block();
   if (code == MPI_SUCCESS) code = create_from_group(*parent, ranks, tag, created);
   return call.end(code, parent);
@@ -196,7 +196,7 @@ extern "C" int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
   Communicator* found = nullptr;
   int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS && handler != MPI_ERRORS_ARE_FATAL && handler != MPI_ERRORS_RETURN) {
-    code = fail(MPI_ERR_ARG, "0x%x is not an error handler; MPI_ERRORS_ARE_FATAL and MPI_ERRORS_RETURN are known",
+    code = fail(MPI_ERR_ARG, "0x%x is not an error handler; expected: MPI_ERRORS_ARE_FATAL or MPI_ERRORS_RETURN",
                 static_cast<unsigned>(handler));
   }
   if (code == MPI_SUCCESS) found->set_error_handler(handler);

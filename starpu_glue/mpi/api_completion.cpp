@@ -35,7 +35,7 @@ class Selection {
   Selection& operator=(const Selection&) = delete;
 
   int collect(int count, const MPI_Request* handles) {
-    if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; it must be at least 0", count);
+    if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; expected: at least 0", count);
     size_ = static_cast<std::size_t>(count);
     if (size_ > few) {
       many_.reset(new (std::nothrow) canele_request_t*[size_]);
@@ -74,7 +74,7 @@ MPI_Status* entry(MPI_Status* statuses, std::size_t i) {
 }
 
 int check_list(int count, const MPI_Request* handles) {
-  if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; it must be at least 0", count);
+  if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; expected: at least 0", count);
   return count == 0 ? MPI_SUCCESS : given({{"array of requests", handles}});
 }
 

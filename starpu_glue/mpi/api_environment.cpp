@@ -23,7 +23,7 @@ extern "C" int PMPI_Init_thread(int*, char***, int required, int* provided) {
   const Call call = Call::any_time("MPI_Init_thread");
   if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE) {
     return call.end(
-        fail(MPI_ERR_ARG, "thread level %d; it must be one of MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE", required));
+        fail(MPI_ERR_ARG, "thread level %d; expected: one of MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE", required));
   }
   if (const int code = given({{"provided", provided}}); code != MPI_SUCCESS) return call.end(code);
   *provided = required;

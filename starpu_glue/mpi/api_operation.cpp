@@ -47,7 +47,7 @@ extern "C" int PMPI_Reduce_local(const void* in, void* inout, int count, MPI_Dat
   Operator operation;
   int code = get_buffer(inout, count, type, &buffer);
   if (in == MPI_IN_PLACE || inout == MPI_IN_PLACE) {
-    code = fail(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed here: both buffers must be given");
+    code = fail(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed here; expected: two buffers");
   }
   if (code == MPI_SUCCESS && buffer.size() > 0 && buffer.type->predefined)
     code = given({{"inbuf", in}, {"inoutbuf", inout}});

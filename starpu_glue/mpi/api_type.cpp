@@ -24,7 +24,7 @@ int get_type(MPI_Datatype handle, Type** found) {
 }
 
 int check_count(int count) {
-  return count >= 0 ? MPI_SUCCESS : fail(MPI_ERR_COUNT, "count is %d; it must be at least 0", count);
+  return count >= 0 ? MPI_SUCCESS : fail(MPI_ERR_COUNT, "count is %d; expected: at least 0", count);
 }
 
 /// Checks the arrays that describe a type of `count` parts.
@@ -55,8 +55,8 @@ int derive(Function function, MPI_Datatype element, MPI_Datatype* handle, Make m
 int check_room(const char* what, std::size_t have, int room, const void* array) {
   if (have > 0 && array == nullptr) return given({{what, array}});
   if (have <= static_cast<std::size_t>(std::max(room, 0))) return MPI_SUCCESS;
-  return fail(MPI_ERR_ARG, "room for %d %s, but the datatype has %zu; MPI_Type_get_envelope tells how many", room, what,
-              have);
+  return fail(MPI_ERR_ARG, "room for %d %s, but the datatype has %zu; MPI_Type_get_envelope returns how many", room,
+              what, have);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ int check_root(const Communicator& comm, int root) {
 /// Checks this rank's part against what it receives from itself. The engine copies it and uses only one of the lengths.
 int check_own(std::size_t sent, std::size_t expected) {
   if (sent == expected) return MPI_SUCCESS;
-  return fail(MPI_ERR_TRUNCATE, "this rank sends %zu bytes to itself, but receives %zu; they must be the same", sent,
+  return fail(MPI_ERR_TRUNCATE, "this rank sends %zu bytes to itself, but receives %zu; expected: equal sizes", sent,
               expected);
 }
 
@@ -353,7 +353,7 @@ int take_reduction(const Start& start, const Reduction& asked, EngineReduction* 
 
 int check_count(std::int64_t count, const char* what) {
   if (count >= 0) return MPI_SUCCESS;
-  return fail(MPI_ERR_COUNT, "%s is %lld; it must be at least 0", what, static_cast<long long>(count));
+  return fail(MPI_ERR_COUNT, "%s is %lld; expected: at least 0", what, static_cast<long long>(count));
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ int fail(int code, const char* format, ...) {
 
 int given(std::initializer_list<Argument> arguments) {
   for (const Argument& one : arguments) {
-    if (one.value == nullptr) return fail(MPI_ERR_ARG, "the argument %s is NULL; it must be given", one.name);
+    if (one.value == nullptr) return fail(MPI_ERR_ARG, "the argument %s is NULL; expected: an address", one.name);
   }
   return MPI_SUCCESS;
 }

@@ -112,7 +112,7 @@ int get_buffer(const void* memory, int count, MPI_Datatype type, Buffer* buffer)
   if (found == nullptr) {
     return fail(MPI_ERR_TYPE, "0x%x is not a datatype, or was freed", static_cast<unsigned>(type));
   }
-  if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; it must be at least 0", count);
+  if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; expected: at least 0", count);
   *buffer = Buffer{const_cast<void*>(memory), count, found};
   return MPI_SUCCESS;
 }
@@ -123,7 +123,7 @@ int get_message(const Endpoint& endpoint, const void* memory, int count, MPI_Dat
 
 int get_destination(MPI_Comm comm, int rank, int tag, Endpoint* endpoint) {
   if (const int code = get_rank(comm, rank, false, endpoint); code != MPI_SUCCESS) return code;
-  if (tag < 0) return fail(MPI_ERR_TAG, "tag is %d; the tag of a send must be at least 0", tag);
+  if (tag < 0) return fail(MPI_ERR_TAG, "tag is %d; expected: at least 0 for a send", tag);
   endpoint->tag = static_cast<std::uint64_t>(tag);
   return MPI_SUCCESS;
 }
@@ -134,7 +134,7 @@ int get_source(MPI_Comm comm, int rank, int tag, Endpoint* endpoint) {
     endpoint->mask = CANELE_TAG_ANY;
     return MPI_SUCCESS;
   }
-  if (tag < 0) return fail(MPI_ERR_TAG, "tag is %d; it must be at least 0, or MPI_ANY_TAG", tag);
+  if (tag < 0) return fail(MPI_ERR_TAG, "tag is %d; expected: at least 0, or MPI_ANY_TAG", tag);
   endpoint->tag = static_cast<std::uint64_t>(tag);
   return MPI_SUCCESS;
 }

@@ -47,7 +47,7 @@ std::string strategy_setting() {
   if (name == "prio") return "CANELE_STRATEGY=priority";
   if (name == "aggreg") return "CANELE_STRATEGY=aggregate";
   if (name == "default" || name == "fifo") return "CANELE_STRATEGY=fifo";
-  warn("NMAD_STRATEGY=%s is unknown here and ignored; known are prio, aggreg, default (or set CANELE_STRATEGY)",
+  warn("NMAD_STRATEGY=%s is unknown here and ignored; expected: prio, aggreg, default (or set CANELE_STRATEGY)",
        wanted);
   return "";
 }
@@ -68,10 +68,14 @@ bool is_set(const char* variable) {
 int check_worker() {
   const char* worker = std::getenv("CANELE_WORKER");
   if (!is_set("PIOM_DEDICATED") || worker == nullptr || std::string_view(worker) != "none") return MPI_SUCCESS;
-  return fail(
-      MPI_ERR_OTHER,
-      "CANELE_WORKER=none, but PIOM_DEDICATED=1, which StarPU sets, asks for a thread that makes progress: without "
-      "one no request of StarPU would end. Unset CANELE_WORKER, or set it to bound or auto");
+  return fail(MPI_ERR_OTHER,
+              "CANELE_WORKER=none, but PIOM_DEDICATED=1, which StarPU sets, needs a progress thread: no request of "
+              "StarPU would end without one; expected: CANELE_WORKER unset, bound or auto");
+}
+
+/// Returns whether the environment has a setting, by its name or its old name.
+bool is_given(const char* name, const char* old_name) {
+  return std::getenv(name) != nullptr || std::getenv(old_name) != nullptr;
 }
 
 /// Asks for a worker, and for settings that suit StarPU's threads, which compute or poll all the time, on too few
@@ -79,16 +83,17 @@ int check_worker() {
 void add_worker(std::vector<const char*>& settings) {
   if (std::getenv("CANELE_WORKER") != nullptr) return;
   settings.push_back("CANELE_WORKER=bound");
-  if (std::getenv("CANELE_WORKER_COMPANY") == nullptr) settings.push_back("CANELE_WORKER_COMPANY=busy");
-  if (std::getenv("CANELE_SHM_MEMBARRIER") == nullptr) settings.push_back("CANELE_SHM_MEMBARRIER=off");
+  if (!is_given("CANELE_HOST_THREADS", "CANELE_WORKER_COMPANY")) settings.push_back("CANELE_HOST_THREADS=busy");
+  if (!is_given("CANELE_EXPERT_SHM_MEMBARRIER", "CANELE_SHM_MEMBARRIER"))
+    settings.push_back("CANELE_EXPERT_SHM_MEMBARRIER=off");
 }
 
 }  // namespace
 
 int refuse_in_child() {
   return fail(MPI_ERR_OTHER,
-              "this process is the child of a fork, and MPI is its parent's: only that may use it (start a program "
-              "instead, or fork before MPI_Init)");
+              "this process is the child of a fork, and MPI belongs to its parent; expected: a new program, or a fork "
+              "before MPI_Init");
 }
 
 Phase phase() { return current.load(std::memory_order_acquire); }

@@ -146,9 +146,9 @@ int adopt(Type& type, Type& element) {
 
 /// Checks that the size of count * block elements fits into 63 bits.
 int check_size(std::int64_t count, std::int64_t block, const Type& element) {
-  if (count < 0) return fail(MPI_ERR_COUNT, "count is %lld; it must be at least 0", static_cast<long long>(count));
+  if (count < 0) return fail(MPI_ERR_COUNT, "count is %lld; expected: at least 0", static_cast<long long>(count));
   if (block < 0) {
-    return fail(MPI_ERR_ARG, "block length is %lld; it must be at least 0", static_cast<long long>(block));
+    return fail(MPI_ERR_ARG, "block length is %lld; expected: at least 0", static_cast<long long>(block));
   }
   std::int64_t elements = 0;
   std::int64_t bytes = 0;

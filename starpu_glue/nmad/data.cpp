@@ -76,8 +76,7 @@ extern "C" void nm_mpi_nmad_data_get(nm_data_s* data, void* memory, MPI_Datatype
   mpi::Type* found = mpi::find_type(type);
   if (found == nullptr)
     mpi::fatal("nm_mpi_nmad_data_get: 0x%x is not a datatype, or was freed", static_cast<unsigned>(type));
-  if (count < 0)
-    mpi::fatal("nm_mpi_nmad_data_get: count is %lld; it must be at least 0", static_cast<long long>(count));
+  if (count < 0) mpi::fatal("nm_mpi_nmad_data_get: count is %lld; expected: at least 0", static_cast<long long>(count));
   mpi::add_reference(*found);
   Data* made = new (data) Data{};
   made->kind = Data::Kind::payload;

@@ -7,5 +7,6 @@
 
 using canele::conformance::dial_shm;
 
-CANELE_CONFORMANCE(shm, canele::drivers::shm_factory, {.settings = {{"SHM_SHELF", "on"}}, .dial = dial_shm});
+CANELE_CONFORMANCE(shm, canele::drivers::shm_factory,
+                   {.settings = {{"EXPERT_SHM_BROADCAST_SEGMENT", "on"}}, .dial = dial_shm});
 CANELE_CONFORMANCE(shm_two_copies, canele::drivers::shm_factory, {.settings = {{"SHM_CMA", "off"}}, .dial = dial_shm});

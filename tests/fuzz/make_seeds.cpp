@@ -293,7 +293,8 @@ void texts(const fs::path& to) {
   Seed settings;
   settings("CANELE_DRIVERS=shm+tcp:eth0\nCANELE_STRATEGY=priority\nCANELE_EAGER_LIMIT=16k\n!CANELE_SPIN=auto\n");
   settings(
-      "CANELE_FAULT=flip-byte:1000\nCANELE_DECORATORS=check,delay:us=50,fault:seed=7:full=0.05\nCANELE_TPC_PORT=1\n");
+      "CANELE_EXPERT_FAULT=flip-byte:1000\nCANELE_EXPERT_DECORATORS=check,delay:us=50,fault:seed=7:full=0.05\nCANELE_"
+      "TPC_PORT=1\n");
   settings("ashm+tcp\n!b/d\nCANELE_X_Y=z\n").write(to, "settings", "most");
   Seed samples;
   samples({9})("driver tcp date=2026-01-02 latency_ns=20000 gap_ns=900 bytes_per_second=3000000000 ");

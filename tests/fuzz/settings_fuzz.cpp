@@ -26,9 +26,9 @@ bool is_number(Setting setting) {
     case Setting::finalize_timeout:
     case Setting::verbose:
     case Setting::tcp_port:
-    case Setting::tcp_silence:
+    case Setting::tcp_peer_timeout:
     case Setting::tcp_send_buffer:
-    case Setting::ofi_silence:
+    case Setting::ofi_peer_timeout:
     case Setting::hang_report:
       return true;
     default:

@@ -75,7 +75,7 @@ class Settings(unittest.TestCase):
         environment = {**os.environ, "PIOM_DEDICATED": "1", "CANELE_WORKER": "none"}
         result = run(os.path.join(BIN, "mpi_environment"), "1", env=environment)
         self.assertNotEqual(result.returncode, 0)
-        self.assertRegex(result.stderr, "CANELE_WORKER=none.*Unset CANELE_WORKER, or set it to bound or auto")
+        self.assertRegex(result.stderr, "CANELE_WORKER=none.*expected: CANELE_WORKER unset, bound or auto")
 
     def test_strategy(self):
         fallback, _ = self.strategy()

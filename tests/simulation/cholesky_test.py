@@ -14,7 +14,7 @@ import unittest
 
 SIM = pathlib.Path(os.environ["CANELE_TEST_BIN"]) / "canele-sim"
 SMALL = ["--workload", "cholesky", "--ranks", "16", "--tiles", "24"]
-LIST = ["--shuffled", "--setting", "CANELE_MATCHER=list"]
+LIST = ["--shuffled", "--setting", "CANELE_EXPERT_MATCHER=list"]
 
 
 def sim(*arguments):

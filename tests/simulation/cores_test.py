@@ -114,7 +114,7 @@ class Engines(unittest.TestCase):
             self.assertEqual(len(found["rows"]), 1)
 
     def test_what_they_cannot_do_is_refused(self):
-        for wrong, reason in ((["--nodes", "2"], "on one node"), (["--operation", "alltoall"], "scan only")):
+        for wrong, reason in ((["--nodes", "2"], "one node"), (["--operation", "alltoall"], "scatter or scan")):
             status, text = sim("--engines", *wrong)
             self.assertNotEqual(status, 0)
             self.assertIn(reason, text)
@@ -167,7 +167,7 @@ class All(unittest.TestCase):
     def test_nothing_is_refused_without_a_reason(self):
         for wrong, reason in ((["--operation", "fold"], "fold"), (["--algorithm", "chains"], "chains"),
                               (["--algorithm", "ring"], "has no ring"), (["--node-ranks", "65"], "65 of 64 cores"),
-                              (["--node-ranks", "x"], "is no list"), (["--placing", "here"], "here"),
+                              (["--node-ranks", "x"], "is not a list"), (["--placing", "here"], "here"),
                               (["--operation", "scan", "--split", "1"], "can be split"),
                               (["--operation", "scan", "--levels-apart"], "such levels")):
             status, text = sim(*wrong)

@@ -28,12 +28,12 @@ class Shapes(unittest.TestCase):
             self.assertIn("of 30 points", text)
 
     def test_a_bad_choice_is_noticed(self):
-        status, text = shapes("--ranks", "8", "--setting", "CANELE_MULTICAST=flat")
+        status, text = shapes("--ranks", "8", "--setting", "CANELE_EXPERT_MULTICAST=flat")
         self.assertNotEqual(status, 0, text)
         self.assertIn("near the best shape at too few points", text)
 
     def test_a_world_that_does_not_start_is_told(self):
-        status, text = shapes("--ranks", "3", "--setting", "CANELE_MULTICAST=pigeon")
+        status, text = shapes("--ranks", "3", "--setting", "CANELE_EXPERT_MULTICAST=pigeon")
         self.assertNotEqual(status, 0, text)
         self.assertIn("FAILED", text)
 

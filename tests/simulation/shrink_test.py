@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """canele-sim --shrink finds the smallest job for a failure that the engine's own fault switch plants.
 
-Run by ctest (label unit), where the simulator is built. CANELE_FAULT=flip-byte:N inverts one bit of the Nth message of
-1,024 bytes or more that a rank receives. So a few ranks and N messages suffice, without any fault of the simulated
-world.
+Run by ctest (label unit), where the simulator is built. CANELE_EXPERT_FAULT=flip-byte:N inverts one bit of the Nth
+message of 1,024 bytes or more that a rank receives. So a few ranks and N messages suffice, without any fault of the
+simulated world.
 """
 import os
 import pathlib
@@ -12,8 +12,8 @@ import subprocess
 import unittest
 
 SIM = pathlib.Path(os.environ["CANELE_TEST_BIN"]) / "canele-sim"
-FLIP = ["--setting", "CANELE_FAULT=flip-byte:1"]
-FLIP_THIRD = ["--setting", "CANELE_FAULT=flip-byte:3"]
+FLIP = ["--setting", "CANELE_EXPERT_FAULT=flip-byte:1"]
+FLIP_THIRD = ["--setting", "CANELE_EXPERT_FAULT=flip-byte:3"]
 
 
 def sim(*arguments):
@@ -60,7 +60,7 @@ class Options(unittest.TestCase):
         for wrong in ("x", "3,", "9-3", "3--4", "4294967296"):
             status, lines = sim("--keep", wrong)
             self.assertEqual(status, 2, wrong)
-            self.assertIn("is no list of messages", lines[-1])
+            self.assertIn("is not a list of messages", lines[-1])
 
 
 if __name__ == "__main__":

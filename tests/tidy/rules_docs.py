@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rules about what is written for people: maps of directories, the settings page, links."""
+"""Rules about what is written for people: maps of directories, the settings pages, links."""
 import pathlib
 import re
 
 README_LINES = 120
-SETTINGS_TABLE = "comm/config/settings.hpp"
+SETTINGS_TABLE = "comm/config/settings_table.cpp"
 SETTINGS_PAGE = "docs/settings.md"
+EXPERT_PAGE = "docs/settings-expert.md"
 DRIVER_NAMES = "comm/config/names.hpp"
 
 
@@ -36,57 +37,71 @@ def check_maps(tree):
             yield maps[0], 1, f"{len(tree.files[maps[0]].lines)} lines; a map has one page ({README_LINES} lines)"
 
 
-def setting_names(text):
-    """Returns CANELE_<NAME> of every enumerator of `enum class Setting`."""
-    match = re.search(r"enum class Setting[^{]*\{(.*?)\}", text, re.DOTALL)
-    return (
-        [f"CANELE_{name.upper()}" for name in re.findall(r"\b(\w+)\b", match.group(1)) if name != "count"]
-        if match
-        else []
-    )
+def setting_names(file):
+    """Returns CANELE_<NAME> of every row of the table of settings."""
+    return [f"CANELE_{name}" for name in re.findall(r'\.name = "(\w+)"', file.text)]
+
+
+def described_settings(page):
+    """Yields (line, CANELE_<NAME>) of a page's tables and headings."""
+    for number, line in enumerate(page.lines, 1):
+        match = re.match(r"\s*\|\s*`(CANELE_\w+)`", line) or re.match(r"#+\s*`?(CANELE_[A-Z0-9_]+)`?\s*$", line)
+        if match:
+            yield number, match.group(1)
+
+
+def check_settings_page(tree, path, names):
+    page = tree.files.get(path)
+    if page is None:
+        yield SETTINGS_TABLE, 1, f"{path} does not exist"
+        return
+    described = list(described_settings(page))
+    for name in names:
+        if name not in [one for _, one in described]:
+            yield path, 1, f"{name} is not described"
+    for number, name in described:
+        if name not in names:
+            yield path, number, f"{name} is described, and is no setting of this page"
 
 
 def check_settings(tree):
     table = tree.files.get(SETTINGS_TABLE)
     if table is None:
         return
-    names = setting_names(table.code)
+    names = setting_names(table)
     if not names:
-        yield SETTINGS_TABLE, 1, "found no `enum class Setting`: this rule needs mending"
+        yield SETTINGS_TABLE, 1, "found no row `.name = \"...\"`: this rule needs mending"
+    expert = [name for name in names if name.startswith("CANELE_EXPERT_")]
+    yield from check_settings_page(tree, SETTINGS_PAGE, [name for name in names if name not in expert])
+    if expert:
+        yield from check_settings_page(tree, EXPERT_PAGE, expert)
     page = tree.files.get(SETTINGS_PAGE)
-    if page is None:
-        yield SETTINGS_TABLE, 1, f"{SETTINGS_PAGE} does not exist"
-        return
-    for name in names:
-        if not re.search(rf"\b{name}\b", page.text):
-            yield SETTINGS_PAGE, 1, f"{name} is not described"
-    for number, line in enumerate(page.lines, 1):
-        match = re.match(r"\s*\|\s*`(CANELE_\w+)`", line) or re.match(r"#+\s*`?(CANELE_[A-Z_]+)`?\s*$", line)
-        if match and match.group(1) not in names:
-            yield SETTINGS_PAGE, number, f"{match.group(1)} is described but does not exist"
+    if expert and page is not None and f"({pathlib.PurePosixPath(EXPERT_PAGE).name})" not in page.text:
+        yield SETTINGS_PAGE, 1, f"no link to {EXPERT_PAGE}"
 
 
 def check_driver_settings(tree):
-    """A literal "TCP_..." in drivers/tcp is a setting that it asks the context for, itself or through a helper.
+    """A literal "TCP_..." or "EXPERT_TCP_..." in drivers/tcp is a setting that it asks the context for, itself or
+    through a helper.
 
     A driver that is a module may have settings of its own, which no table knows: psm2 has.
     """
     if SETTINGS_TABLE not in tree.files or DRIVER_NAMES not in tree.files:
         return
-    names = setting_names(tree.files[SETTINGS_TABLE].code)
+    names = setting_names(tree.files[SETTINGS_TABLE])
     built_in = re.search(r'built_in_drivers = "([^"]*)"', tree.files[DRIVER_NAMES].text)
     if built_in is None:
         yield DRIVER_NAMES, 1, "found no `built_in_drivers`: this rule needs mending"
         return
     for file in tree.select(lambda file: file.is_cpp and re.match(r"drivers/\w+/", file.path)):
         family = file.path.split("/")[1]
-        in_table = any(name.startswith(f"CANELE_{family.upper()}_") for name in names)
+        in_table = any(re.match(rf"CANELE_(EXPERT_)?{family.upper()}_", name) for name in names)
         if family not in built_in.group(1).split() and not in_table:
             continue
         for number, line in enumerate(file.lines, 1):
-            for name in re.findall(rf'"({family.upper()}_[A-Z0-9_]+)"', line):
+            for name in re.findall(rf'"((?:EXPERT_)?{family.upper()}_[A-Z0-9_]+)"', line):
                 if f"CANELE_{name}" not in names:
-                    yield file.path, number, f"{name} is not in the table of {SETTINGS_TABLE}: nobody could set it"
+                    yield file.path, number, f"{name} is not in the table of {SETTINGS_TABLE}: no user can set it"
 
 
 def without_code_blocks(text):
@@ -132,7 +147,9 @@ def check_links(tree):
 
 
 NAMES = 'inline constexpr std::string_view built_in_drivers = "self tcp";\n'
-ENUM = "enum class Setting : int {\n  drivers,  ///< x\n  spin,\n  count\n};\n"
+TABLE = '{.info = {.name = "DRIVERS",\n{.info = {.name = "SPIN",\n'
+EXPERT = TABLE + '{.info = {.name = "EXPERT_FAULT",\n'
+PAGE = "| `CANELE_DRIVERS` | x |\n| `CANELE_SPIN` | x |\n"
 RULES = [
     (
         "maps",
@@ -148,11 +165,29 @@ RULES = [
     (
         "settings-page",
         check_settings,
-        f"{SETTINGS_PAGE} describes every setting and no other",
+        f"{SETTINGS_PAGE} and {EXPERT_PAGE} describe every setting and no other",
         [
-            ({SETTINGS_TABLE: ENUM}, 1),
-            ({SETTINGS_TABLE: ENUM, SETTINGS_PAGE: "| `CANELE_DRIVERS` | x |\n| `CANELE_SPINN` | x |\n"}, 2),
-            ({SETTINGS_TABLE: ENUM, SETTINGS_PAGE: "| `CANELE_DRIVERS` | x |\n| `CANELE_SPIN` | x |\n"}, 0),
+            ({SETTINGS_TABLE: TABLE}, 1),
+            ({SETTINGS_TABLE: "{", SETTINGS_PAGE: ""}, 1),
+            ({SETTINGS_TABLE: TABLE, SETTINGS_PAGE: PAGE.replace("SPIN", "SPINN")}, 2),
+            ({SETTINGS_TABLE: TABLE, SETTINGS_PAGE: PAGE}, 0),
+            ({SETTINGS_TABLE: EXPERT, SETTINGS_PAGE: PAGE}, 2),
+            (
+                {
+                    SETTINGS_TABLE: EXPERT,
+                    SETTINGS_PAGE: PAGE + "[x](settings-expert.md)\n",
+                    EXPERT_PAGE: "### CANELE_EXPERT_FAULT\n",
+                },
+                0,
+            ),
+            (
+                {
+                    SETTINGS_TABLE: EXPERT,
+                    SETTINGS_PAGE: PAGE + "### CANELE_EXPERT_FAULT\n[x](settings-expert.md)\n",
+                    EXPERT_PAGE: "### CANELE_EXPERT_FAULT\n",
+                },
+                1,
+            ),
         ],
     ),
     (
@@ -162,19 +197,19 @@ RULES = [
         [
             (
                 {
-                    SETTINGS_TABLE: ENUM.replace("spin", "tcp_port, ofi_domain"),
+                    SETTINGS_TABLE: TABLE + '.name = "TCP_PORT", .name = "OFI_DOMAIN", .name = "EXPERT_TCP_X"',
                     DRIVER_NAMES: NAMES,
-                    "drivers/tcp/a.cpp": 'a.setting("TCP_PORT", "0");\nread("TCP_BUFFER");\n',
+                    "drivers/tcp/a.cpp": 'a.setting("TCP_PORT");\nread("EXPERT_TCP_X", "TCP_Y", "EXPERT_TCP_Y");\n',
                     "drivers/self/a.cpp": 'a.setting("SELF_DEPTH", "0");\n',
                     "drivers/ofi/a.cpp": 'a.setting("OFI_DOMAIN", "");\na.setting("OFI_X", "");\n',
                     "drivers/psm2/a.cpp": 'a.setting("PSM2_X", "");\n',
                 },
-                3,
+                4,
             ),
-            ({SETTINGS_TABLE: ENUM, DRIVER_NAMES: "\n"}, 1),
+            ({SETTINGS_TABLE: TABLE, DRIVER_NAMES: "\n"}, 1),
             (
                 {
-                    SETTINGS_TABLE: ENUM.replace("spin", "tcp_port"),
+                    SETTINGS_TABLE: TABLE + '.name = "TCP_PORT"',
                     DRIVER_NAMES: NAMES,
                     "drivers/tcp/a.cpp": 'a.setting("TCP_PORT", "0"); setsockopt(fd, IPPROTO_TCP, TCP_NODELAY);\n',
                 },

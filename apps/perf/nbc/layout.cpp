@@ -31,11 +31,12 @@ std::size_t threads_of(const Options& options, std::size_t cores) {
 
 std::vector<int> cores_of(const Options& options, const std::vector<int>& allowed, int place) {
   const std::vector<int> all = computing_cores(options, allowed);
-  if (all.empty()) throw std::runtime_error("no core is left to compute on beside the worker's; --cores names them");
+  if (all.empty())
+    throw std::runtime_error("no core is left to compute on beside that of the worker; expected: more --cores");
   for (const int core : all) {
     if (!options.pin || std::count(allowed.begin(), allowed.end(), core) > 0) continue;
     throw std::runtime_error("cannot pin to core " + std::to_string(core) + ", which this process may not use; " +
-                             "--cores names others, --no-pin does without");
+                             "expected: other --cores, or --no-pin");
   }
   const std::size_t threads = threads_of(options, all.size());
   std::vector<int> own;

@@ -55,7 +55,8 @@ int each_configuration(const Options& options, const std::vector<std::string>& a
 
 int in_job(const Options& options, const std::string& driver) {
   if (options.configurations.size() != 1) {
-    throw std::runtime_error("in a job, nbc has one --configuration; alone it starts a job for each");
+    throw std::runtime_error(
+        "in a job, nbc has one configuration; expected: one --configuration (outside of a job it starts one for each)");
   }
   const std::vector<int> allowed = allowed_cores();
   const int worker_core = worker_core_of(options, allowed);

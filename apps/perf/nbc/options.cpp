@@ -79,7 +79,7 @@ void complete(Options& o) {
 
 void add_what(CLI::App& sub, Options& options) {
   sub.add_option("--configuration", options.configurations,
-                 "Who makes progress: none, idle, timer, dedicated, auto (default: the first four)")
+                 "Mode of progress: none, idle, timer, dedicated, auto (default: the first four)")
       ->delimiter(',')
       ->check(CLI::IsMember(configurations));
   sub.add_option("--operation", options.operations,
@@ -89,17 +89,17 @@ void add_what(CLI::App& sub, Options& options) {
   const auto times = [&sub](const char* name, std::vector<double>& values, const char* help) {
     sub.add_option(name, values, help)->delimiter(',')->transform(time_in_us() & CLI::PositiveNumber);
   };
-  times("--comm", options.comms, "Times wanted of the collective, e.g. 500us,1ms (default: 500us,1ms,4ms,16ms)");
-  times("--comp", options.comps, "Times wanted of the computation (default: by --ratio)");
+  times("--comm", options.comms, "Durations of the collective, e.g. 500us,1ms (default: 500us,1ms,4ms,16ms)");
+  times("--comp", options.comps, "Durations of the computation (default: by --ratio)");
   sub.add_option("--ratio", options.ratios, "Computation to collective (default: 1)")
       ->delimiter(',')
       ->check(CLI::Range(0.001, 1000.0));
-  sub.add_flag("--sweep", options.sweep, "All of both times from 500us to 1.024s by powers of 2; see nbc/heatmap.py");
+  sub.add_flag("--sweep", options.sweep, "Both durations from 500us to 1.024s by powers of 2; see nbc/heatmap.py");
   sub.add_flag("--cresta", options.cresta, "Delay benefit and overlap availability instead");
   sub.add_option("--size", options.sizes, "cresta: bytes of a part (default: 8,1k,64k,1M)")
       ->delimiter(',')
       ->transform(CLI::AsSizeValue(false) & CLI::Range(std::uint64_t{8}, std::uint64_t{1} << 34));
-  times("--delay", options.delays, "cresta: of rank 0 (default: 100us,1ms)");
+  times("--delay", options.delays, "cresta: delays of rank 0 (default: 100us,1ms)");
 }
 
 void add_where(CLI::App& sub, Options& options) {
@@ -108,13 +108,14 @@ void add_where(CLI::App& sub, Options& options) {
       ->capture_default_str();
   sub.add_option("--threads", options.threads, "Threads of a rank that compute (default: cores / ranks)")
       ->check(CLI::Range(1, 4096));
-  sub.add_option("--cores", options.cores, "OS indexes of the cores that compute, e.g. 0,1; in turn by threads")
+  sub.add_option("--cores", options.cores,
+                 "OS indexes of the cores that compute, e.g. 0,1; assigned to threads in turn")
       ->delimiter(',')
       ->check(CLI::Range(0, 4095));
   sub.add_option("--worker-core", options.worker_core, "Core of progress threads (default, dedicated: the last one)")
       ->check(CLI::Range(0, 4095));
   sub.add_flag("!--no-pin", options.pin, "Do not pin the threads that compute");
-  sub.add_flag("!--no-bare", options.bare, "Do not measure what plain copies cost (twice as quick)");
+  sub.add_flag("!--no-bare", options.bare, "Do not measure the cost of plain copies (halves the run time)");
 }
 
 }  // namespace
@@ -124,14 +125,14 @@ void add_subcommand(CLI::App& app, Options& options) {
   sub->footer(explained);
   add_what(*sub, options);
   add_where(*sub, options);
-  sub->add_option("--iterations", options.iterations, "Of each point (default: 11; cresta: 20)")
+  sub->add_option("--iterations", options.iterations, "Iterations of each point (default: 11; cresta: 20)")
       ->check(CLI::Range(1, 100'000));
-  sub->add_option("--warm-ups", options.warm_ups, "Before them (default: 2; cresta: 100)")
+  sub->add_option("--warm-ups", options.warm_ups, "Iterations before the measured ones (default: 2; cresta: 100)")
       ->check(CLI::Range(0, 100'000));
   options.memory = std::uint64_t{512} << 20;
-  sub->add_option("--memory", options.memory, "Most that a rank's buffers may take (default: 512M)")
+  sub->add_option("--memory", options.memory, "Limit of a rank's buffers (default: 512M)")
       ->transform(CLI::AsSizeValue(false));
-  sub->add_flag("--all-ranks", options.all_ranks, "Table of the ranks instead of the ratios");
+  sub->add_flag("--all-ranks", options.all_ranks, "Print a table of the ranks instead of the ratios");
   sub->add_flag("--json", options.json, "Print JSON, a line for each row, with every sample");
   sub->callback([&options] { complete(options); });
 }

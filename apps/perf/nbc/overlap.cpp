@@ -108,7 +108,7 @@ void Overlap::size(double target) {
   if (!within_tenth(found.time, target)) {
     std::fprintf(stderr, "canele-perf: %s in %.0f us: the nearest is %.0f us, with %llu bytes%s\n", name_of(operation_),
                  target, found.time, static_cast<unsigned long long>(found.amount),
-                 found.time < target ? "; --memory allows more" : "");
+                 found.time < target ? "; expected: a larger --memory" : "");
   }
   if (found.time < target / 2) return;  // another point of the axis is nearer
   Order checked = order(found.amount, 0);

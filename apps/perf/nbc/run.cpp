@@ -48,8 +48,8 @@ int core_for_bare(const Options& options, const std::vector<int>& allowed) {
 
 void run(progress::Link& link, Collectives& collectives, const Options& options, const Before& before) {
   if (link.local_size() != link.size() || link.size() < 2) {
-    throw std::runtime_error("two ranks or more on one host are needed, for their clocks are compared; there are " +
-                             std::to_string(link.size()) + ", " + std::to_string(link.local_size()) + " of them here");
+    throw std::runtime_error(std::to_string(link.size()) + " ranks, " + std::to_string(link.local_size()) +
+                             " of them on this host; expected: at least two on one host, as their clocks are compared");
   }
   const double impact = largest_impact(link, collectives, before);
   Work work(cores_of(options, before.allowed, link.local_rank()), options.pin);

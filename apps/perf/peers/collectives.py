@@ -132,7 +132,7 @@ def main():
         contenders = run.gather((name, make_contender(options, name, *libraries[name]))
                                 for name in options.contenders.split(","))
         if not contenders:
-            print("collectives.py: nobody is left to compare", file=sys.stderr)
+            print("collectives.py: no contender is left to compare", file=sys.stderr)
             return 1
         failures = run_rounds(options, contenders)
         print_report(options, contenders, summarise(options, contenders))

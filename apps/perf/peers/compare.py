@@ -178,7 +178,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(prog="canele-perf compare", description="Canelé beside every MPI, UCX and "
                                      "libfabric on this machine, and beside the machine's floors, interleaved.")
     parser.add_argument("--quick", action="store_true", help=f"in half a minute: {', '.join(rows.QUICK)}")
-    parser.add_argument("--only", help="rows whose names begin so, comma-separated, e.g. shm-latency,tcp (see --list)")
+    parser.add_argument("--only", help="prefixes of rows, comma-separated, e.g. shm-latency,tcp (see --list)")
     parser.add_argument("--list", action="store_true", help="print the names of all rows")
     parser.add_argument("--rounds", type=int, help="jobs of each contender and row (default 5; --quick: 2)")
     parser.add_argument("--batches", type=int, default=21, help="batches of a job (default %(default)s)")

@@ -26,7 +26,7 @@ struct plan {
 };
 
 static void usage(void) {
-  fprintf(stderr, "mpi_broadcast: wanted: bcast|isend <size> <rounds>\n");
+  fprintf(stderr, "mpi_broadcast: expected: bcast|isend <size> <rounds>\n");
   exit(2);
 }
 

@@ -138,7 +138,7 @@ static void measure(struct plan *p, const struct operation *what, int size, int 
   if (p->rank == 0) printf("\n");
 }
 
-static void usage(void) { fail("wanted: <batches> <operations> <sizes> <cores>", ""); }
+static void usage(void) { fail("expected: <batches> <operations> <sizes> <cores>", ""); }
 
 /* Pins equally many ranks to each core. Otherwise the kernel may let three share one core, and one have the other. */
 static void pin_in_turn(int rank, char *cores) {

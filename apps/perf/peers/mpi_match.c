@@ -29,7 +29,7 @@ struct plan {
 
 static void usage(void) {
   fprintf(stderr,
-          "mpi_match: wanted: posted|unexpected in-order|reverse|shuffled <seed> <N> <batches> <messages> <core 0> "
+          "mpi_match: expected: posted|unexpected in-order|reverse|shuffled <seed> <N> <batches> <messages> <core 0> "
           "<core 1>\n");
   exit(2);
 }

@@ -23,7 +23,7 @@ struct plan {
 
 static void usage(void) {
   fprintf(stderr,
-          "mpi_perf: wanted: latency|bandwidth|rate|rate-distinct <size> <batches> <iterations> <core 0> <core 1>\n");
+          "mpi_perf: expected: latency|bandwidth|rate|rate-distinct <size> <batches> <iterations> <core 0> <core 1>\n");
   exit(2);
 }
 

@@ -34,7 +34,7 @@ struct plan {
 static void usage(void) {
   fprintf(
       stderr,
-      "mpi_sandia: wanted: single|pair|prepost|allstart|cold <size> <batches> <iterations> <core 0> <core 1> ...\n");
+      "mpi_sandia: expected: single|pair|prepost|allstart|cold <size> <batches> <iterations> <core 0> <core 1> ...\n");
   exit(2);
 }
 

@@ -106,7 +106,7 @@ def print_report(options, rows):
     print(f"nbc over {options.driver}, {options.ranks} ranks on core {options.cores}, progress threads on core "
           f"{options.worker_core}; times in us")
     columns = ["comm", "comp", "total", "r_overhead_bare", "r_comm", "r_comp_slowdown", "r_mpi_impact"]
-    print(f"{'operation':<10}{'wanted':>8}  {'who':<12}{'r_overhead':>11} {'(least to largest)':<20}" +
+    print(f"{'operation':<10}{'wanted':>8}  {'contender':<12}{'r_overhead':>11} {'(least to largest)':<20}" +
           "".join(f"{name:>16}" for name in columns))
     for row in rows:
         least, largest = row["r_overhead"]
@@ -122,10 +122,10 @@ def parse_arguments():
                                      epilog="Other options go to the programs: see canele-perf nbc --help.")
     parser.add_argument("--driver", choices=["shm", "tcp"], default="shm")
     parser.add_argument("--operations", default=OPERATIONS, help="default: %(default)s")
-    parser.add_argument("--comm", default="1ms,4ms,16ms", help="times wanted of the collective (default %(default)s)")
+    parser.add_argument("--comm", default="1ms,4ms,16ms", help="durations of the collective (default %(default)s)")
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--cores", default="0", help="those that compute (default %(default)s)")
-    parser.add_argument("--worker-core", type=int, default=1, help="of progress threads (default %(default)s)")
+    parser.add_argument("--cores", default="0", help="cores that compute (default %(default)s)")
+    parser.add_argument("--worker-core", type=int, default=1, help="core of progress threads (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="how often each contender runs (default %(default)s)")
     parser.add_argument("--contenders", default=",".join(CONTENDERS), help="default: %(default)s")
     parser.add_argument("--prefix", help="where Canelé is installed (default: build/release, then PATH)")
@@ -148,7 +148,7 @@ def measure(options):
     """Builds, runs, reports. Returns exit code 1 if a wanted contender failed in its run."""
     contenders = run.gather((name, make_contender(options, name)) for name in options.contenders)
     if not contenders:
-        print("nbc.py: nobody is left to compare", file=sys.stderr)
+        print("nbc.py: no contender is left to compare", file=sys.stderr)
         return 1
     failures = run_rounds(options, contenders)
     print_report(options, summarise(options, contenders))

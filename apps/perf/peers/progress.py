@@ -168,7 +168,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="canele-peers-") as options.work:
         contenders = run.gather((name, make_contender(options, name)) for name in options.contenders)
         if not contenders:
-            print("progress.py: nobody is left to compare", file=sys.stderr)
+            print("progress.py: no contender is left to compare", file=sys.stderr)
             return 1
         failures = run_rounds(options, contenders)
         print_report(options, summarise(options, contenders))

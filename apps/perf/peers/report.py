@@ -89,7 +89,7 @@ def show_verdicts(judged):
         for line in row["verdicts"]:
             best = line["best"]
             cells = [f"{row['label']:<33} {line['who']:<12} {number(line['figure'].value):>8} {row['unit']:<9}"]
-            cells.append(f"{number(line['best_figure'].value):>9} {best:<15}" if best else f"{'':>9} {'nobody':<15}")
+            cells.append(f"{number(line['best_figure'].value):>9} {best:<15}" if best else f"{'':>9} {'no peer':<15}")
             cells.append(f"{spread(line['ratio']):<23} {target_words(row['less'], line['target'], line['met']):<15} "
                          f"{line['verdict'] or '':<7}")
             cells.append(f"{spread(line['floor_ratio'])} "

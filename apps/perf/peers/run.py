@@ -74,8 +74,8 @@ def print_report(rows, options):
         return
     print(f"{options.benchmark}, driver {about['driver']}, cores {about['cores']}, {options.rounds} rounds of "
           f"{options.batches} batches{', order ' + options.order if 'order' in about else ''} [{about['unit']}]")
-    print(f"{'':>10} {'N' if 'order' in about else 'bytes':>8} {'who':<18} {'median':>14} {'p10':>14} {'p90':>14} "
-          f"{'ratio':>7}")
+    print(f"{'':>10} {'N' if 'order' in about else 'bytes':>8} {'contender':<18} {'median':>14} {'p10':>14} "
+          f"{'p90':>14} {'ratio':>7}")
     for row in rows:
         print(f"{row['what']:>10} {row['size']:>8} {row['contender']:<18} {row['median']:>14.3f} {row['p10']:>14.3f} "
               f"{row['p90']:>14.3f} {row['ratio']:>7.2f}")
@@ -85,11 +85,11 @@ def parse_arguments():
     """Parses the command line. Ends with a message if it is malformed."""
     parser = argparse.ArgumentParser(description="Canelé beside other MPIs, interleaved, on the same two cores.")
     parser.add_argument("benchmark", choices=sorted(UNITS))
-    parser.add_argument("--driver", choices=["shm", "tcp"], help="way of the bytes (default: each one's own choice)")
+    parser.add_argument("--driver", choices=["shm", "tcp"], help="transport (default: the choice of each contender)")
     parser.add_argument("--size", help="message sizes in bytes, comma-separated; match: numbers of receives")
     parser.add_argument("--destinations", default="1,2,3,4,5,6,7",
                         help="broadcast: numbers of ranks (default %(default)s)")
-    parser.add_argument("--load", nargs="+", metavar="FILE", help="broadcast: runs nothing, shows what --json gave")
+    parser.add_argument("--load", nargs="+", metavar="FILE", help="broadcast: measure nothing, show earlier --json")
     parser.add_argument("--order", choices=ORDERS, default="shuffled", help="match: (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs (default %(default)s)")
     parser.add_argument("--batches", type=int, help="batches per run (default 15; broadcast: by size)")
@@ -145,7 +145,7 @@ def main():
         wanted = len(contenders)
         run_rounds(contenders, options)
     if not contenders:
-        print("run.py: nobody is left to compare", file=sys.stderr)
+        print("run.py: no contender is left to compare", file=sys.stderr)
         return 1
     print_report(summarise(contenders, options), options)
     return 0 if len(contenders) == wanted else 1

@@ -42,7 +42,7 @@ const char* const availability_help =
     "Post, work, wait (W. Lawry, C. Wilson, A. Maccabe, R. Brightwell: COMB, 2002; Sandia's SMB host overhead). Work\n"
     "grows until a message with it takes 1.5 times as long as without. Times in us.\n"
     "  base          one message without work\n"
-    "  overhead      one message with that much work, less that work alone: what the host pays\n"
+    "  overhead      one message with that much work, less that work alone: the processor time of the host\n"
     "  availability  1 - overhead / base";
 
 template <typename Value, typename... Values>
@@ -51,13 +51,13 @@ void otherwise(std::vector<Value>& values, Values... defaults) {
 }
 
 const char* const alltoall_help =
-    "Every rank sends to every other one, and waits for all of it; time of a round in us, as rank 0 sees it.\n"
-    "  --bare    the same by flags: looks: of who misses only ranks of other cores, before a yield;\n"
-    "            switches: of a rank in a round";
+    "Each rank sends to every other one and waits for all messages; time of a round in us, as rank 0 sees it.\n"
+    "  --bare    the same by flags in memory. looks: looks before a yield, of a rank that waits for other cores only;\n"
+    "            switches: context switches of a rank in a round";
 
 const char* const silence_help =
     "Rank 0 sleeps by itself, all others wait for a message of it. Medians; times in us.\n"
-    "  cpu       processor time of those who wait, all together, in percent of one core\n"
+    "  cpu       processor time of all waiting ranks together, in percent of one core\n"
     "  first     one way of the first message after the silence\n"
     "  futex, epoll  a bare wake-up of a thread that has slept as long on the same core, in the same run\n"
     "  to_futex, to_epoll  first, to those";
@@ -65,7 +65,7 @@ const char* const silence_help =
 const char* const clock_help =
     "Each rank's clock against rank 0's, by round trips: twice, --seconds apart, then the starts, then once more. A "
     "row "
-    "for\neach rank, times in us; bound: the error is not larger, whatever the network does; error: the truth, known "
+    "for\neach rank, times in us; bound: limit of the error, for any network; error: the true error, known "
     "on "
     "one host.\n"
     "  offset, drift_ppm     this clock less rank 0's; what it runs fast by; drift_bound: of its error\n"
@@ -110,7 +110,7 @@ void add_overlap(CLI::App& app, Options& options) {
         otherwise(o.ratios, 0.5, 1.0, 2.0, 3.0);
       });
   add_sizes(sub, options, "Message sizes (default: 4k,64k,1M,4M,16M)");
-  sub->add_option("--side", options.sides, "Who computes: sender, receiver, both (default: all three)")
+  sub->add_option("--side", options.sides, "Computing side: sender, receiver, both (default: all three)")
       ->delimiter(',')
       ->check(CLI::IsMember({"sender", "receiver", "both"}));
   sub->add_option("--ratio", options.ratios, "Computation to transfer (default: 0.5,1,2,3)")
@@ -153,13 +153,13 @@ void add_overload(CLI::App& app, Options& options) {
 }
 
 void add_availability(CLI::App& app, Options& options) {
-  CLI::App* sub = add_common(app, options, "availability", "What the host pays for a message", availability_help, 31,
-                             [](Options& o) {
+  CLI::App* sub = add_common(app, options, "availability", "Processor time of the host per message", availability_help,
+                             31, [](Options& o) {
                                otherwise(o.sizes, std::uint64_t{8}, 4 * k, 64 * k, m, 4 * m);
                                otherwise(o.sides, "sender", "receiver");
                              });
   add_sizes(sub, options, "Message sizes (default: 8,4k,64k,1M,4M)");
-  sub->add_option("--side", options.sides, "Who is looked at: sender, receiver (default: both)")
+  sub->add_option("--side", options.sides, "Measured side: sender, receiver (default: both)")
       ->delimiter(',')
       ->check(CLI::IsMember({"sender", "receiver"}));
 }
@@ -177,11 +177,11 @@ void add_alltoall(CLI::App& app, Options& options) {
                   "Rounds of a batch (default: as many as take 5 ms, 50 to 10000; --bare: 1000)")
       ->check(CLI::Range(1, 100'000'000));
   sub->add_flag("--bare", options.bare,
-                "Flags in memory and yields, without a library: what such a round costs at least");
+                "Flags in memory and yields, without a library: the least cost of such a round");
 }
 
 void add_silence(CLI::App& app, Options& options) {
-  CLI::App* sub = add_common(app, options, "silence", "What waiting costs, and the first message after it",
+  CLI::App* sub = add_common(app, options, "silence", "Cost of waiting, and of the first message after it",
                              silence_help, 7, [](Options& o) {
                                if (o.ranks == 0) o.ranks = 8;
                                if (o.seconds == 0) o.seconds = 1;
@@ -202,17 +202,16 @@ void add_clock(CLI::App& app, Options& options) {
   sub->add_option("--trips", options.trips, "Round trips of each rank, each time")
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
-  sub->add_option("--margin", options.margin_us,
-                  "The first date lies so far ahead, us; twice as far after each missed one")
+  sub->add_option("--margin", options.margin_us, "Time until the first agreed date, us; doubled after each missed one")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  sub->add_option("--offset", options.offset_s, "Clocks are set wrong by up to so many seconds, on purpose")
+  sub->add_option("--offset", options.offset_s, "Set clocks wrong by up to this many seconds, on purpose")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  sub->add_option("--drift", options.drift_ppm, "Clocks run wrong by up to so many ppm, on purpose")
+  sub->add_option("--drift", options.drift_ppm, "Let clocks run wrong by up to this many ppm, on purpose")
       ->check(CLI::Range(0.0, 200.0))
       ->capture_default_str();
-  sub->add_option("--seed", options.seed, "Of whose clock is how wrong")->capture_default_str();
+  sub->add_option("--seed", options.seed, "Seed of the errors of the clocks")->capture_default_str();
 }
 
 }  // namespace

@@ -21,12 +21,14 @@ int core_of(const Options& options, int local_rank) {
 }  // namespace
 
 void run(Link& link, const Clock& clock, const Options& options, double us_per_turn_calm) {
-  if (options.bare) throw std::runtime_error("--bare starts its ranks itself: canele-perf alltoall --bare");
+  if (options.bare)
+    throw std::runtime_error(
+        "--bare starts its ranks itself; expected: canele-perf alltoall --bare, without a launcher");
   const bool clock_of_all = options.benchmark == "clock";  // the only one that may span hosts
   const bool many = options.benchmark == "alltoall" || options.benchmark == "silence" || clock_of_all;
   if ((link.local_size() != link.size() && !clock_of_all) || (link.size() != 2 && !many)) {
-    throw std::runtime_error((many ? "ranks" : "two ranks") + std::string(" on one host are needed, and there are ") +
-                             std::to_string(link.size()) + ", " + std::to_string(link.local_size()) + " of them here");
+    throw std::runtime_error(std::to_string(link.size()) + " ranks, " + std::to_string(link.local_size()) +
+                             " of them on this host; expected: " + (many ? "all" : "two") + " on one host");
   }
   if (options.pin) pin_thread({core_of(options, link.local_rank())});
   Report report(options.json);

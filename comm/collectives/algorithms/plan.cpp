@@ -80,7 +80,7 @@ Range Plan::own(std::uint64_t from, std::uint64_t bytes) const {
 }
 
 void Plan::reads(StepId step, const Range& range) {
-  assert((range.space != Space::scratch || of(range).written(range)) && "scratch is read that nobody has written");
+  assert((range.space != Space::scratch || of(range).written(range)) && "scratch is read that no step has written");
   of(range).read(range, step, needs_);
 }
 
@@ -138,13 +138,13 @@ void Plan::copy(const Range& from, const Range& to) {
 
 void Plan::combine(const Range& from, const Range& to) {
   assert(from.length == to.length && from.length % call_.element == 0);
-  assert((to.space != Space::scratch || of(to).written(to)) && "scratch is an operand that nobody has written");
+  assert((to.space != Space::scratch || of(to).written(to)) && "scratch is an operand that no step has written");
   if (from.length != 0) between(builder_.combine(from, to), from, to);
 }
 
 void Plan::append(const Range& from, const Range& to) {
   assert(from.length == to.length && from.length % call_.element == 0);
-  assert((to.space != Space::scratch || of(to).written(to)) && "scratch is an operand that nobody has written");
+  assert((to.space != Space::scratch || of(to).written(to)) && "scratch is an operand that no step has written");
   if (from.length != 0) between(builder_.append(from, to), from, to);
 }
 

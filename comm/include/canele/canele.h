@@ -119,7 +119,7 @@ CANELE_API int canele_progress(canele_engine_t *engine);
  * AUTO: on-demand progress thread: polls while requests are pending and no application thread is in the library.
  * BOUND: a thread that makes all progress.
  * IDLE: like AUTO, but only on idle cores. With BOUND it takes over while BOUND is in a callback or has lost its core.
- * TIMER: a thread that makes progress once in every CANELE_WORKER_INTERVAL. */
+ * TIMER: a thread that makes progress once in every CANELE_EXPERT_WORKER_INTERVAL. */
 enum canele_worker {
   CANELE_WORKER_NONE = 0,
   CANELE_WORKER_AUTO = 1,
@@ -130,7 +130,7 @@ enum canele_worker {
 
 /** Starts the given workers (of enum canele_worker: one kind, or BOUND | IDLE) and stops all others. CANELE_WORKER does
  * this at the start. Blocks until the stopped workers have left their current task. Any thread. With
- * CANELE_WORKER_COMPANY=busy, AUTO may replace BOUND. CANELE_EINVAL: the kinds cannot be combined. CANELE_EDEADLK in a
+ * CANELE_HOST_THREADS=busy, AUTO may replace BOUND. CANELE_EINVAL: the kinds cannot be combined. CANELE_EDEADLK in a
  * callback. CANELE_ENOMEM: the system has no thread. */
 CANELE_API int canele_worker_use(canele_engine_t *engine, unsigned kinds);
 
@@ -296,7 +296,7 @@ typedef struct canele_multicast_options {
   size_t struct_size;
   const int32_t *priorities; /**< one for each destination, higher is sent sooner; NULL: `priority` for all. */
   int32_t priority;
-  int shape;     /**< enum canele_shape; where this is AUTO, the setting CANELE_MULTICAST decides. */
+  int shape;     /**< enum canele_shape; where this is AUTO, the setting CANELE_EXPERT_MULTICAST decides. */
   size_t header; /**< as in canele_send_options_t. */
   int *outcomes; /**< `count` entries, or NULL: for each destination CANELE_OK if it has the data, else the error.
                     Written until the request is finalized. */
@@ -560,7 +560,7 @@ CANELE_API int canele_condition_wait(canele_engine_t *engine, canele_condition_t
 
 /* ------------------------------------------------------------------------------------------------ observe */
 
-/** Number of counters, the name of counter `index`, and its help text. The table never changes. */
+/** Number of counters, the name of counter `index`, and its help text. The table never changes. Old names end it. */
 CANELE_API int canele_counter_count(void);
 CANELE_API const char *canele_counter_name(int index);
 CANELE_API const char *canele_counter_help(int index);

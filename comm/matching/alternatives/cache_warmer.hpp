@@ -3,7 +3,7 @@
 // Heater: a cache warmer. An ltask that keeps the blocks of a list in the caches of the core that runs it ("hot
 // caching", Dosanjh 2017, 5.5). Meant for a core that shares a cache with the core that matches.
 //
-// Used by the engine, after polls that found nothing (CANELE_HEATER), and by match_campaign.
+// Used by the engine, after polls that found nothing (CANELE_EXPERT_CACHE_WARMER), and by match_campaign.
 //
 // Threading: Regions::add is called under the lock of the structure that owns the memory. Any thread may call the other
 // functions at any time. The task only prefetches and reads nothing. So it takes no lock and has no data race, and

@@ -2,7 +2,7 @@
 //
 // Alternatives by name.
 //
-// Used at the engine's start (CANELE_MATCHER), by tests and by benchmarks. Any thread may call it.
+// Used at the engine's start (CANELE_EXPERT_MATCHER), by tests and by benchmarks. Any thread may call it.
 //
 // For "table" the result is nullptr, which tells Matcher to use the table. An unknown name gives nullptr as well,
 // because the settings have rejected it before.

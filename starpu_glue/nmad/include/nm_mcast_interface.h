@@ -26,7 +26,7 @@ typedef struct nm_mcast_req_s {
 typedef void (*nm_mcast_send_notifier_t)(void *ref);
 
 /* Which ranks forward the data to which. DEFAULT: the shape that is expected to end first, or the one that
- * CANELE_MULTICAST names. */
+ * CANELE_EXPERT_MULTICAST names. */
 typedef enum {
   NM_COLL_TREE_DEFAULT = 0,
   NM_COLL_TREE_FLAT,

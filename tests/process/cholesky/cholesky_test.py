@@ -66,17 +66,17 @@ class Cholesky(unittest.TestCase):
             self.assertEqual(bytes_of(way, "bytes_sent"), bytes_of("sends", "bytes_sent"))
 
     def test_a_damaged_byte_is_noticed(self):
-        result = run(2, "--n", "400", "--nb", "100", CANELE_FAULT="flip-byte:1")
+        result = run(2, "--n", "400", "--nb", "100", CANELE_EXPERT_FAULT="flip-byte:1")
         self.assertNotEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertRegex(result.stderr, "the factor is wrong|not positive definite")
 
     def test_bad_grid(self):
         result = run(2, "--grid", "2x2")
         self.assertNotEqual(result.returncode, 0)
-        self.assertIn("a grid of 2x2 does not suit 2 ranks", result.stderr)
+        self.assertIn("a grid of 2x2 does not fit 2 ranks", result.stderr)
         result = run(1, "--grid", "2x")
         self.assertNotEqual(result.returncode, 0)
-        self.assertIn("'2x' is no grid", result.stderr)
+        self.assertIn("'2x' is not a grid", result.stderr)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ is right; and a job prints a warning once.
 
 Usage: settings_test.py [unittest's options]
 Run by ctest, which names the programs' directory in CANELE_TEST_BIN and the tree in CANELE_TEST_SOURCE. The settings
-come from docs/settings.md, so that one without wrong values here fails the test.
+come from docs/settings.md and docs/settings-expert.md, so that one without wrong values here fails the test.
 """
 import os
 import pathlib
@@ -23,24 +23,24 @@ NUMBER = ("x", "-1", "1.5", "99999999999999999999999")
 CHOICE = ("on-off", "OFF!")
 WRONG = {
     "DRIVERS": ("shm,", "../evil", "shm tcp", "shmm", "nonesuch", "shm,shm"),
-    "DECORATORS": ("zzz", "delay:us=x", "check,zzz"),
+    "EXPERT_DECORATORS": ("zzz", "delay:us=x", "check,zzz"),
     "STRATEGY": CHOICE,
-    "MATCHER": CHOICE,
-    "HEATER": NUMBER,
+    "EXPERT_MATCHER": CHOICE,
+    "EXPERT_CACHE_WARMER": NUMBER,
     "WORKER": (*CHOICE, "bound+timer"),
-    "WORKER_INTERVAL": (*NUMBER, "0"),
+    "EXPERT_WORKER_INTERVAL": (*NUMBER, "0"),
     "WORKER_CORE": (*NUMBER, "99999", "4294967296"),
     "WORKER_PLACE": CHOICE,
-    "WORKER_COMPANY": CHOICE,
-    "SPREAD": CHOICE,
+    "HOST_THREADS": CHOICE,
+    "RANK_AFFINITY": CHOICE,
     "EAGER_LIMIT": (*NUMBER, "8q"),
     "UNEXPECTED_MEMORY": (*NUMBER, "1"),
-    "UNEXPECTED_PER_PEER": NUMBER,
-    "MULTICAST": CHOICE,
+    "EXPERT_UNEXPECTED_PER_PEER": NUMBER,
+    "EXPERT_MULTICAST": CHOICE,
     "MULTICAST_MEMORY": NUMBER,
     "COLLECTIVES": ("zzz", "bcast=zzz", "zzz=ring"),
-    "SPLIT_TREE": NUMBER,
-    "PUSH": CHOICE,
+    "EXPERT_SPLIT_TREE": NUMBER,
+    "EXPERT_RECEIVER_INITIATED": CHOICE,
     "CHECKSUM": (*CHOICE, "on"),
     "SPIN": NUMBER,
     "START_TIMEOUT": (*NUMBER, "0"),
@@ -48,19 +48,19 @@ WRONG = {
     "COUNTERS": (NOWHERE, "/"),
     "PROFILE": (NOWHERE, "/"),
     "TRACE": (NOWHERE, "/"),
-    "TRACE_EVENTS": NUMBER,
+    "EXPERT_TRACE_EVENTS": NUMBER,
     "VERBOSE": (*NUMBER, "4"),
     "TCP_PORT": (*NUMBER, "65536"),
-    "TCP_SILENCE": NUMBER,
-    "TCP_SEND_BUFFER": (*NUMBER, "4k"),
+    "TCP_PEER_TIMEOUT": NUMBER,
+    "EXPERT_TCP_SEND_BUFFER": (*NUMBER, "4k"),
     "SHM_CMA": (*CHOICE, "on"),
-    "SHM_CMA_FROM": (*NUMBER, "4k"),
-    "SHM_SHELF": CHOICE,
-    "SHM_MEMBARRIER": CHOICE,
-    "OFI_MULTI_RECV": CHOICE,
-    "OFI_SILENCE": NUMBER,
+    "EXPERT_SHM_CMA_MIN": (*NUMBER, "4k"),
+    "EXPERT_SHM_BROADCAST_SEGMENT": CHOICE,
+    "EXPERT_SHM_MEMBARRIER": CHOICE,
+    "EXPERT_OFI_MULTI_RECV": CHOICE,
+    "OFI_PEER_TIMEOUT": NUMBER,
     "HANG_REPORT": NUMBER,
-    "FAULT": ("flip-byte", "zzz:1"),
+    "EXPERT_FAULT": ("flip-byte", "zzz:1"),
 }
 # Any text may be valid: whether it is shows when a driver looks for it, or when a warning says that it does not exist.
 FREE = {"DRIVER_PATH", "SAMPLES", "TCP_INTERFACE", "OFI_PROVIDER", "OFI_DOMAIN"}
@@ -79,8 +79,8 @@ def job(ranks, **environment):
 
 class Alone(unittest.TestCase):
     def test_each_setting_is_here(self):
-        page = (SOURCE / "docs/settings.md").read_text(encoding="utf-8")
-        self.assertEqual(set(re.findall(r"^### CANELE_(\w+)$", page, re.MULTILINE)), set(WRONG) | FREE)
+        pages = [(SOURCE / "docs" / name).read_text(encoding="utf-8") for name in ("settings.md", "settings-expert.md")]
+        self.assertEqual(set(re.findall(r"^### CANELE_(\w+)$", "\n".join(pages), re.MULTILINE)), set(WRONG) | FREE)
 
     def test_wrong_values(self):
         for name, values in WRONG.items():
@@ -150,6 +150,12 @@ class Jobs(unittest.TestCase):
         self.assertEqual(len(lines), 1, done.all)
         for word in words:
             self.assertIn(word, lines[0])
+
+    def test_old_names(self):
+        done = job(4, CANELE_SPREAD="off", CANELE_VERBOSE="2")
+        self.assertEqual(done.stderr.count("CANELE_SPREAD is an old name; expected: CANELE_RANK_AFFINITY"), 1, done.all)
+        done = job(4, CANELE_SPREAD="off", CANELE_RANK_AFFINITY="off")
+        self.assertIn(f"code {EINVAL}: CANELE_SPREAD and CANELE_RANK_AFFINITY are the old and the new", done.stderr)
 
     def test_warnings_are_said_once(self):
         self.check_warning(("a driver is not used: tcp", "10.254.9.9"), CANELE_TCP_INTERFACE="10.254.9.9")

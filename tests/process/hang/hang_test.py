@@ -80,9 +80,9 @@ class Hangs(unittest.TestCase):
                     rf"  1 +up +{driver}: up +0 \(0 bytes\) +\d+, \d+ +[0-9.]+ s ago",
                 )
                 self.assertIsNotNone(job.row(r"  blocked threads: a wait for [0-9.]+ s"), job.output())
-                worker = r"(polling|sleeping), epoch \d+, moved .*"
+                worker = r"(polling|sleeping), heartbeat \d+, .*"
                 if len(settings) == 1:
-                    worker = r"none; helper: (parked|looking|helping)"
+                    worker = r"none; on-demand thread: (sleeping|checking|polling)"
                 self.assertIsNotNone(job.row(r"  worker: " + worker), job.output())
                 self.assertIn("rank 1: data of tag 7 right", job.lines)
 

@@ -12,7 +12,7 @@ second may pass between few messages.
 Beside a worker strace is of no use. It makes every call so slow that the time for which a thread yields is over after a
 few calls. There count_calls.c counts, and yields do not count.
 
-A thread that has lost the core to other work for a millisecond (counter turns_lost) sleeps instead of yielding, for
+A thread that has lost the core to other work for a millisecond (counter core_losses) sleeps instead of yielding, for
 up to a second. That costs a wait, a doorbell and more for each message. So on a busy machine the count is repeated,
 three times at most. If the machine was busy each time, the bound is that of threads that sleep. unit_ltask shows that
 no thread sleeps without a lost turn.
@@ -99,10 +99,10 @@ def strace_works():
     return "" if tried.returncode == 0 else f"strace may not trace here: {tried.stderr.strip()}"
 
 
-def turns_lost(place):
+def core_losses(place):
     """Returns how often a thread of either rank lost its core."""
     return sum(json.loads((pathlib.Path(place) / f"counters-{rank}").read_text(encoding="utf-8"))["counters"]
-               ["turns_lost"] for rank in range(2))
+               ["core_losses"] for rank in range(2))
 
 
 def count(options):
@@ -113,7 +113,7 @@ def count(options):
         start = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="canele-calls-") as place:
             counted.append((count_by_library if options.preload else count_by_strace)(options, messages, place))
-            lost = turns_lost(place)
+            lost = core_losses(place)
         seconds = time.monotonic() - start
     few, many = counted
     extra = {name: many[name] - few[name] for name in many if many[name] > few[name]}

@@ -106,7 +106,7 @@ class ByHydra(Launcher):
 class Hydra(EveryLauncher, ByHydra):
     def test_a_missing_rank_is_noticed(self):
         done = self.start(4, RANK, "late-for-fence", "2", code=None)
-        expected = "fence: not all 4 ranks have come in the time given; the launcher names nobody"
+        expected = "fence: not all 4 ranks have come in the time given; the launcher does not name the missing"
         self.assertEqual(done.out.count(expected), 3, done.all)
 
     def test_a_death_ends_the_job(self):
@@ -206,7 +206,7 @@ class Pmi1(EveryLauncher, Launcher):
     def test_bad_namespaces(self):
         run = str(BIN / "canele-run")
         for names, expected in (("no-such-namespace", "no network name space '/run/netns/no-such-namespace'"),
-                                ("/etc/passwd", "'/etc/passwd' is no network name space"), ("a,,b", "--netns")):
+                                ("/etc/passwd", "'/etc/passwd' is not a network name space"), ("a,,b", "--netns")):
             done = Done([run, "--netns", names, "-n", "2", "true"], {})
             self.assertEqual(done.code, 2, done.all)
             self.assertIn(expected if os.geteuid() == 0 else "only root", done.err)

@@ -37,7 +37,7 @@ class Ranks:
         command = ["setpriv", "--pdeathsig", "KILL",  # the job dies with this process
                    *launcher(RUN, spaces, ranks), RANK, *map(str, order)]
         variables = {"CANELE_OFI_PROVIDER": "tcp;ofi_rxm", **os.environ, "CANELE_DRIVERS": OPTIONS.driver,
-                     "CANELE_TCP_SILENCE": str(SILENCE), "CANELE_OFI_SILENCE": str(SILENCE), **environment}
+                     "CANELE_TCP_PEER_TIMEOUT": str(SILENCE), "CANELE_OFI_PEER_TIMEOUT": str(SILENCE), **environment}
         self.process = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True)
         self.lines, self.changed, self.ended = [], threading.Condition(), False

@@ -122,7 +122,7 @@ TEST(Singleton, WithoutLauncher) {
 
 TEST(Singleton, NeverUnderAnotherLauncher) {
   const std::vector<std::pair<Words, std::string>> cases = {
-      {{"PMI_FD=7"}, "its variables make no sense: PMI_FD=7, PMI_RANK is not set, PMI_SIZE is not set"},
+      {{"PMI_FD=7"}, "its variables are malformed: PMI_FD=7, PMI_RANK is not set, PMI_SIZE is not set"},
       {{"PMI_FD=99", "PMI_RANK=0", "PMI_SIZE=2"}, "that PMI_FD=99 names is not open, or no socket"},
       {{"PMI_FD=0", "PMI_RANK=0", "PMI_SIZE=1"}, "that PMI_FD=0 names is not open, or no socket"},
       {{"PMI_FD=7", "PMI_RANK=0", "PMI_SIZE=2", "PMI_JOBID=1.0"},
@@ -407,15 +407,15 @@ TEST(Options, RanksThatShareUnitsHaveNoRestartableSequences) {
 
 TEST(Options, MistakesAreNamed) {
   const std::vector<std::tuple<Words, int, std::string>> cases = {
-      {{}, 2, "which program?"},
-      {{"-n", "0", "true"}, 2, "-n 0: give a number from 1 to 4096"},
-      {{"-n", "two", "true"}, 2, "-n two: give a number from 1 to 4096"},
-      {{"-n", "2x", "true"}, 2, "-n 2x: give a number"},
-      {{"-n", "", "true"}, 2, "give a number"},
-      {{"--timeout", "0", "true"}, 2, "--timeout 0: give a number above 0"},
-      {{"--timeout", "nan", "true"}, 2, "--timeout nan: give a number above 0"},
-      {{"--grace", "-1", "true"}, 2, "--grace -1: give a number from 0"},
-      {{"--pmix", "--pmi1", "true"}, 2, "give one of them"},
+      {{}, 2, "no program; expected: canele-run"},
+      {{"-n", "0", "true"}, 2, "-n 0; expected: a number from 1 to 4096"},
+      {{"-n", "two", "true"}, 2, "-n two; expected: a number from 1 to 4096"},
+      {{"-n", "2x", "true"}, 2, "-n 2x; expected: a number"},
+      {{"-n", "", "true"}, 2, "expected: a number"},
+      {{"--timeout", "0", "true"}, 2, "--timeout 0; expected: a number above 0"},
+      {{"--timeout", "nan", "true"}, 2, "--timeout nan; expected: a number above 0"},
+      {{"--grace", "-1", "true"}, 2, "--grace -1; expected: a number from 0"},
+      {{"--pmix", "--pmi1", "true"}, 2, "expected: one of them"},
       {{"--pmix", "--netns", "x", "true"}, 2, "leave --pmix out"},
       {{"--no-such", "true"}, 2, "unknown option '--no-such'"},
       {{"-n", "2", "no-such-program"}, 127, "there is no program 'no-such-program' in PATH"},
@@ -426,9 +426,9 @@ TEST(Options, MistakesAreNamed) {
       {{"--hostfile", "/no/such", "true"}, 2, "--hostfile /no/such: cannot read it"},
       {{"--wdir", "/no/such", "true"}, 2, "--wdir /no/such: there is no such directory"},
       {{"--bind-to", "999999", "true"}, 2, "there is no core 999999"},
-      {{"--bind-to", "moon", "true"}, 2, "give none, core,"},
-      {{"-D", "X", "true"}, 2, "the value is missing; give -D X=VALUE"},
-      {{"--stacks", "true"}, 2, "give --timeout"}};
+      {{"--bind-to", "moon", "true"}, 2, "expected: none, core,"},
+      {{"-D", "X", "true"}, 2, "the value is missing; expected: -D X=VALUE"},
+      {{"--stacks", "true"}, 2, "expected: --timeout"}};
   for (const auto& [arguments, code, expected] : cases) {
     const Result result = run(with({launcher}, arguments));
     EXPECT_EQ(result.code, code) << expected << "\n" << result.err;

@@ -206,7 +206,7 @@ def head(case):
     return case.run(141, "bash", "-c", '"$0" -n 1 sh -c "$1" 2>&1 | head -n 2; exit ${PIPESTATUS[0]}', RUN, script)
 
 
-@misfortune("--tag-output into a full pipe; SIGTERM", r"last output of the ranks found no room")
+@misfortune("--tag-output into a full pipe; SIGTERM", r"last output of the ranks was dropped")
 def tagged_output_full(case):
     reader, writer = full_pipe()
     with open(writer, "wb") as pipe, open(reader, "rb"):

@@ -32,7 +32,7 @@ def run_seed(options, seed):
     """Returns "" and the number of operations, or what went wrong."""
     hands_on = options.driver == "tcp"
     command = [str(BIN / "canele-run"), "-n", str(RANKS), "-x", f"CANELE_DRIVERS={options.driver}",
-               "-x", f"CANELE_MULTICAST={SHAPES[seed % len(SHAPES)]}",
+               "-x", f"CANELE_EXPERT_MULTICAST={SHAPES[seed % len(SHAPES)]}",
                "-x", "CANELE_WORKER=none",  # the oracle has callbacks of one thread
                str(BIN / "process_stress"), str(seed), str(options.rounds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as job:

@@ -51,7 +51,7 @@ class CompareTest(unittest.TestCase):
             told, _ = self.compare("--only", "shm-rate-same", "--rounds", "1", "--batches", "1", "--contenders",
                                    "canele,mpich", "--json", path)
             self.assertEqual(self.compare("--from", path)[0], told)
-        for word in ("mpich: missing: not installed", "shm rate 8 B, one tag", "nobody",
+        for word in ("mpich: missing: not installed", "shm rate 8 B, one tag", "no peer",
                      "ahead in 0, behind in 0 of 1"):
             self.assertIn(word, told)
 
@@ -116,14 +116,14 @@ class ModelTest(unittest.TestCase):
             files = [f"{place}/0.json", f"{place}/1.json"]
             text, _ = run("canele-model", "dedicated", "--profile", *files, "--cores", "4", "--measured", "1")
             for word in ("2 ranks: 4 cores, 1 dedicated", "x 4/3", "measured, s", "error", "nothing hidden unless",
-                         "other threads than the main one"):
+                         "threads other than the main one"):
                 self.assertIn(word, text)
             judged = json.loads(run("canele-model", "dedicated", "--profile", *files, "--cores", "4", "--json",
                                     "--least-profile", *files, "--measured-profile", *files)[0])[0]
             self.assertEqual(judged["run"]["init"]["count"], 10)
             self.assertAlmostEqual(judged["measured_s"], judged["run"]["time_s"])
             _, errors = run("canele-model", "dedicated", "--profile", *files, code=1)
-            self.assertIn("give --cores", errors)
+            self.assertIn("expected: --cores", errors)
             _, errors = run("canele-model", "dedicated", "--profile", *files, "--cores", "1", code=1)
             self.assertIn("none would be left to compute", errors)
 
@@ -139,10 +139,10 @@ class ModelTest(unittest.TestCase):
 
     def test_wrong_input_is_told(self):
         for arguments, answer in (
-            (["dedicated"], "give --profile or --values"),
+            (["dedicated"], "expected: --profile or --values"),
             (["dedicated", "--values", str(self.THESIS), "--alpha", "2"], "expected a share from 0 to 1"),
             (["dedicated", "--values", str(SOURCE / "README.md")], "is not JSON"),
-            (["dedicated", "--values", str(self.THESIS), "--measured", "1"], "of one run"),
+            (["dedicated", "--values", str(self.THESIS), "--measured", "1"], "belongs to one run"),
             (["split-tree", "--cores", "8", "--to", "8"], "--to below the cores"),
             (["split-tree", "--plot", "a.png"], "ends in .svg"),
             (["placement", "--cores", "4", "--ranks", "5"], "5 ranks on 4 cores"),

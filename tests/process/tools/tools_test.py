@@ -122,7 +122,7 @@ class PerfTest(unittest.TestCase):
         _, errors = run("canele-perf", "latency", "--cores", "4095", code=1)
         self.assertIn("cannot pin", errors)
         _, errors = run("canele-run", "-n", "3", str(BIN / "canele-perf"), "latency", code=1)
-        self.assertIn("two ranks are needed, and this job has 3", errors)
+        self.assertIn("this job has 3 ranks; expected: two", errors)
 
 
 class ProgressTest(unittest.TestCase):
@@ -196,7 +196,7 @@ class ProgressTest(unittest.TestCase):
 
     def test_bad_input(self):
         _, errors = run("canele-run", "-n", "3", str(BIN / "canele-perf"), "overlap", code=1)
-        self.assertIn("two ranks on one host are needed", errors)
+        self.assertIn("expected: two on one host", errors)
         self.assertIn("sideways", run("canele-perf", "overlap", "--side", "sideways", code=105)[1])
         self.assertIn("cannot pin", run("canele-perf", "threads", "--cores", "4095", code=1)[1])
 
@@ -239,12 +239,12 @@ class MatchTest(unittest.TestCase):
             with self.subTest(matcher=matcher):
                 report = self.match("--receives", "200", "--order", "shuffled", "--matcher", matcher)
                 self.assertEqual(report["matcher"], matcher)
-        self.assertEqual(self.match("--receives", "64", CANELE_MATCHER="bins")["matcher"], "bins")
+        self.assertEqual(self.match("--receives", "64", CANELE_EXPERT_MATCHER="bins")["matcher"], "bins")
         self.assertTrue(self.match("--receives", "64", "--cold", "--order", "reverse", "--driver", "tcp")["cold"])
 
     def test_table(self):
         text, _ = run("canele-perf", "match", *self.QUICK, "--receives", "64", "--any-tag", "2", "--seed", "7")
-        for word in ("matcher table", "seed 7", "for any tag: 2 %", "raised so that none is withheld", "attempts"):
+        for word in ("matcher table", "seed 7", "for any tag: 2 %", "so that no message stays blocked", "attempts"):
             self.assertIn(word, text)
 
     def test_bad_input(self):
@@ -255,7 +255,7 @@ class MatchTest(unittest.TestCase):
                 self.assertIn(word, run("canele-perf", "match", *arguments, code=105)[1])
         self.assertIn("did you mean table?", run("canele-perf", "match", "--matcher", "tabel", code=1)[1])
         _, errors = run("canele-run", "-n", "3", str(BIN / "canele-perf"), "match", code=1)
-        self.assertIn("two ranks are needed, and this job has 3", errors)
+        self.assertIn("this job has 3 ranks; expected: two", errors)
 
 
 class FloodTest(unittest.TestCase):
@@ -280,7 +280,7 @@ class FloodTest(unittest.TestCase):
                 self.assertTrue(report["within"])
                 self.assertLess(receiver["unexpected_bytes_most"], 8 << 20)
                 self.assertEqual(report["limit"], 8 << 20)
-                self.assertGreater(sender["withheld_most"], 0)
+                self.assertGreater(sender["credit_blocked_most"], 0)
                 self.assertGreater(receiver["stored_at_rest"], 0)
                 self.assertEqual(sender["stored_at_rest"] > 0, bool(both))
 
@@ -297,14 +297,14 @@ class FloodTest(unittest.TestCase):
         self.assertIn("has failed", errors)
 
     def test_bad_input(self):
-        for arguments, word in ((("--size", "12"), "no multiple of 8"), (("--senders", "0"), "not in range"),
+        for arguments, word in ((("--size", "12"), "expected: a multiple of 8"), (("--senders", "0"), "not in range"),
                                 (("--messages", "0"), "not in range")):
             with self.subTest(arguments=arguments):
                 self.assertIn(word, run("canele-perf", "flood", *arguments, code=105)[1])
         _, errors = run("canele-perf", "flood", "--driver", "smh", "--senders", "1", "--size", "8", code=1)
         self.assertIn("smh", errors)
         _, errors = run("canele-run", "-n", "2", str(BIN / "canele-perf"), "flood", code=1)
-        self.assertIn("in a job, flood does one thing", errors)
+        self.assertIn("in a job, flood measures one case", errors)
         one = ("--driver", "shm", "--senders", "1", "--size", "8")
         _, errors = run("canele-perf", "flood", *one, "--limit", "1k", code=1)
         self.assertIn("CANELE_UNEXPECTED_MEMORY", errors)
@@ -439,8 +439,8 @@ class SampleTest(unittest.TestCase):
         self.assertFalse(os.path.exists(self.cache))
         _, errors = run("canele-perf", "sample", code=1, CANELE_SAMPLES="off")
         self.assertIn("no place for samples", errors)
-        _, errors = self.sample("--driver", "shm", code=1, CANELE_DECORATORS="check")
-        self.assertIn("CANELE_DECORATORS is set", errors)
+        _, errors = self.sample("--driver", "shm", code=1, CANELE_EXPERT_DECORATORS="check")
+        self.assertIn("CANELE_EXPERT_DECORATORS is set", errors)
         _, errors = run("canele-run", "-n", "2", str(BIN / "canele-perf"), "sample", code=1)
         self.assertIn("in a job, sample measures one driver", errors)
         pathlib.Path(self.directory.name, "new").touch()
@@ -465,7 +465,7 @@ class TraceTest(unittest.TestCase):
     def test_the_newest_are_kept(self):
         with tempfile.TemporaryDirectory() as directory:
             run("canele-run", "-n", "2", str(BIN / "canele-pingpong"), CANELE_TRACE=f"{directory}/%r.json",
-                CANELE_TRACE_EVENTS="16")
+                CANELE_EXPERT_TRACE_EVENTS="16")
             trace = json.loads(pathlib.Path(directory, "0.json").read_text(encoding="utf-8"))
         self.assertEqual(len(trace["traceEvents"]), 1 + 16)
         self.assertGreater(trace["otherData"]["lost"], 100)
@@ -476,8 +476,8 @@ class TraceTest(unittest.TestCase):
         # A destination that works at the start may still fail at the end.
         _, errors = run("canele-hello", CANELE_TRACE="/dev/full")
         self.assertIn('cannot write the trace (CANELE_TRACE) to "/dev/full"', errors)
-        _, errors = run("canele-hello", CANELE_TRACE_EVENTS="3", code=1)
-        self.assertIn("CANELE_TRACE_EVENTS", errors)
+        _, errors = run("canele-hello", CANELE_EXPERT_TRACE_EVENTS="3", code=1)
+        self.assertIn("CANELE_EXPERT_TRACE_EVENTS", errors)
 
 
 class ExamplesTest(unittest.TestCase):

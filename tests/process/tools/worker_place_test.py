@@ -48,7 +48,7 @@ class WorkerPlaceTest(unittest.TestCase):
 
     def test_who_pins_it_to_the_programs_only_core_is_told(self):
         _, errors = self.places(1, "--bind-to", "0", CANELE_WORKER_CORE="0")
-        self.assertRegex(errors, r"warning: rank 0: the worker is pinned to PU \d+, all that the program may use: they")
+        self.assertRegex(errors, r"warning: rank 0: the worker is pinned to PU \d+, which leaves no unit to the")
 
     def test_info_tells_where_it_would_go(self):
         self.assertIn("worker     bound: on any of PUs", run("canele-info", CANELE_WORKER="bound")[0])

@@ -131,8 +131,8 @@ TEST(Singleton, AbortSaysWhyAndReturns) {
 
 TEST(JoinJob, NeverIgnoresALauncher) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"PMI_FD"}, "its variables make no sense: PMI_FD=0, PMI_RANK is not set, PMI_SIZE is not set"},
-      {{"PMI_FD", "MPI_LOCALNRANKS", "SLURM_PROCID", "SLURM_STEP_ID"}, "its variables make no sense"},
+      {{"PMI_FD"}, "its variables are malformed: PMI_FD=0, PMI_RANK is not set, PMI_SIZE is not set"},
+      {{"PMI_FD", "MPI_LOCALNRANKS", "SLURM_PROCID", "SLURM_STEP_ID"}, "its variables are malformed"},
       {{"PMI_FD", "PMI_JOBID"}, "started by srun with PMI-2 (PMI_FD is set): use srun --mpi=pmix"},
       {{"PMI_RANK"}, "(PMI_RANK is set)"},
       {{"PMI_SIZE"}, "(PMI_SIZE is set)"},
@@ -249,7 +249,7 @@ void join_without_threads() {
 TEST(JoinJob, SaysAtOnceThatThereIsNoThread) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_EXIT(join_without_threads(), testing::ExitedWithCode(3),
-              "of job job, is not asked: the system starts no more threads|this build has no PMIx");
+              "of job job, cannot be asked: the system starts no more threads|this build has no PMIx");
 }
 
 TEST(Bounded, DeadlinesDoNotOverflow) { EXPECT_EQ(deadline_after(posix_platform(), Signal::forever), Signal::forever); }

@@ -239,10 +239,10 @@ TEST(Pmi1Client, WrongAnswersEndTheConnectionAndAreNamed) {
   const std::string maxes = "cmd=maxes kvsname_max=9 keylen_max=64 vallen_max=1024\n";
   const std::string greeting = init + maxes + "cmd=my_kvsname kvsname=k\n";
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"SSH-2.0-OpenSSH\n", "'SSH-2.0-OpenSSH', which is no line of PMI-1"},
-      {"\n", "which is no line of PMI-1"},
-      {std::string(Pmi1Lines::longest_line + 1, 'x'), "a line that does not end"},
-      {"cmd=maxes\n", "'cmd=maxes', but 'response_to_init' was due"},
+      {"SSH-2.0-OpenSSH\n", "'SSH-2.0-OpenSSH', which is not a line of PMI-1"},
+      {"\n", "which is not a line of PMI-1"},
+      {std::string(Pmi1Lines::longest_line + 1, 'x'), "a line without an end"},
+      {"cmd=maxes\n", "'cmd=maxes'; expected: 'response_to_init'"},
       {"cmd=response_to_init pmi_version=2 rc=0\n", "does not speak PMI version 1 (it answers version '2', code '0')"},
       {"cmd=response_to_init pmi_version=1 rc=-1\n", "code '-1'"},
       {"cmd=response_to_init rc=0\n", "does not speak PMI version 1"},
@@ -250,11 +250,11 @@ TEST(Pmi1Client, WrongAnswersEndTheConnectionAndAreNamed) {
       {init + "cmd=maxes keylen_max=64 vallen_max=63\n", "limits on keys and values"},
       {init + "cmd=maxes keylen_max=-1 vallen_max=1024\n", "limits on keys and values"},
       {init + maxes + "cmd=my_kvsname kvsname=\n", "not named the job's key space"},
-      {greeting + "cmd=put_result rc=0\n", "but 'get_result' was due"},
-      {greeting + "cmd=barrier_out\n", "'cmd=barrier_out', but"},
-      {greeting + "cmd=canele_died rank=3\n", "a rank that is not there"},
-      {greeting + "cmd=canele_died\n", "a rank that is not there"},
-      {greeting + "cmd=get_result rc=0 value=1:0:\ncmd=get_result rc=0 value=1:0:\n", "without being asked"}};
+      {greeting + "cmd=put_result rc=0\n", "'cmd=put_result rc=0'; expected: 'get_result'"},
+      {greeting + "cmd=barrier_out\n", "'cmd=barrier_out'; expected"},
+      {greeting + "cmd=canele_died rank=3\n", "the death of an unknown rank"},
+      {greeting + "cmd=canele_died\n", "the death of an unknown rank"},
+      {greeting + "cmd=get_result rc=0 value=1:0:\ncmd=get_result rc=0 value=1:0:\n", "expected: nothing"}};
   for (const auto& [stream, expected] : cases) {
     Fixture job;
     Fixture::Told told;
@@ -274,7 +274,7 @@ TEST(Pmi1Client, AValueThatMakesNoSenseEndsTheQuestionOnly) {
   job.ask(told, 2, "address");
   job.talk();
   EXPECT_TRUE(told.times == 1 && !told.ok);
-  EXPECT_NE(told.why.find("rank 2 has published as 'address' makes no sense"), std::string::npos) << told.why;
+  EXPECT_NE(told.why.find("rank 2 has published as 'address' is malformed"), std::string::npos) << told.why;
   EXPECT_FALSE(job.client.lost());
 }
 
@@ -475,7 +475,7 @@ TEST_F(Pmi1Bootstrap, AFenceEnds) {
   EXPECT_TRUE(job->fence(60 * soon, &why)) << why;
   connection.say("cmd=put_result rc=0 msg=success\n");
   EXPECT_FALSE(job->fence(20 * one_ms, &why));
-  EXPECT_EQ(why, "not all 2 ranks have come in the time given; the launcher names nobody");
+  EXPECT_EQ(why, "not all 2 ranks have come in the time given; the launcher does not name the missing ones");
   EXPECT_FALSE(job->fence(60 * soon, &why));
   EXPECT_EQ(why, "an earlier wait for all ranks has failed");
 }

@@ -89,12 +89,12 @@ TEST(Blocking, RanksMayDifferAndOthersMayBeUnderWay) {
 std::uint64_t copied_by_the_kernel(bool blocks) {
   constexpr int size = 2;
   constexpr std::size_t length = (1 << 20) / Side::element;
-  Ranks ranks(job_of("shm", size, {"CANELE_SHM_CMA_FROM=100000"}));
+  Ranks ranks(job_of("shm", size, {"CANELE_EXPERT_SHM_CMA_MIN=100000"}));
   on_all(ranks, [&](int rank) {
     EXPECT_EQ(one_call(ranks, rank, {Op::bcast, size, length}, blocks ? blocking() : options_of(0)), "");
   });
   std::uint64_t sum = 0;
-  for (const auto counter : {comm::Counter::copies_pulled, comm::Counter::copies_pushed}) {
+  for (const auto counter : {comm::Counter::rma_get_bytes, comm::Counter::rma_put_bytes}) {
     for (int rank = 0; rank < size; ++rank) sum += ranks.job.engine(rank).counters.read(counter);
   }
   return sum;
@@ -134,7 +134,7 @@ std::uint64_t sum_of(Ranks& ranks, comm::Counter counter) {
 
 TEST(Blocking, LaysDownLongMessagesWhereRanksShareCores) {
   constexpr int size = 4;
-  Ranks ranks(job_of("shm", size, {"CANELE_SHM_SHELF=on"}));
+  Ranks ranks(job_of("shm", size, {"CANELE_EXPERT_SHM_BROADCAST_SEGMENT=on"}));
   lay_down(ranks);
   on_all(ranks, [&](int rank) {
     for (int round = 0; round < 3; ++round) {
@@ -150,14 +150,14 @@ TEST(Blocking, LaysDownLongMessagesWhereRanksShareCores) {
       }
     }
   });
-  EXPECT_NE(sum_of(ranks, comm::Counter::copies_pulled), 0u);
+  EXPECT_NE(sum_of(ranks, comm::Counter::rma_get_bytes), 0u);
 }
 
 /// The sender may use its memory and the label again although no other rank has called yet.
 TEST(Blocking, WhoLaysAMessageDownGoesOn) {
   constexpr int size = 3;
   constexpr std::size_t length = 300'000 / Side::element;
-  Ranks ranks(job_of("shm", size, {"CANELE_SHM_SHELF=on"}));
+  Ranks ranks(job_of("shm", size, {"CANELE_EXPERT_SHM_BROADCAST_SEGMENT=on"}));
   lay_down(ranks);
   std::atomic<bool> gone{false};
   on_all(ranks, [&](int rank) {

@@ -95,7 +95,7 @@ TEST_F(Death, NobodyWaitsForWhoHasGivenUp) {
 /// A message that was laid down for the victim is removed, although its sender has continued.
 TEST(DeathOfOneHost, TakesAwayWhatLiesThereForIt) {
   constexpr int size = 3;
-  Ranks ranks(job_of("shm", size, {"CANELE_SHM_SHELF=on", "CANELE_VERBOSE=0"}));
+  Ranks ranks(job_of("shm", size, {"CANELE_EXPERT_SHM_BROADCAST_SEGMENT=on", "CANELE_VERBOSE=0"}));
   const canele_collective_options_t flat = options_of(CANELE_ALGORITHM_FLAT);
   Everywhere first(ranks, {Op::alltoall, size, 1}),
       second(ranks, {Op::bcast, size, 130'000 / Side::element});  // not in pieces

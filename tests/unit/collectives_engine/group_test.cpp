@@ -65,7 +65,7 @@ TEST_F(Groups, SayWhatIsWrongWithTheirRanksAndLabels) {
   EXPECT_EQ(create("g", {0, 1, 0}, &made_), CANELE_EINVAL);
   EXPECT_TRUE(told("rank 0 is named twice"));
   EXPECT_EQ(create("g", {1, 2}, &made_), CANELE_EINVAL);
-  EXPECT_TRUE(told("rank 0, which calls, must be one of the ranks"));
+  EXPECT_TRUE(told("the list lacks rank 0; expected: a list with the calling rank"));
   EXPECT_EQ(create("test", {0}, &made_), CANELE_EBUSY);
   EXPECT_EQ(canele_group_create(nullptr, "g", nullptr, 0, &made_), CANELE_EINVAL);
   canele_session_t* session = nullptr;
@@ -250,7 +250,7 @@ TEST(Setting, IsCheckedByInit) {
   options.settings_count = 1;
   canele_engine_t* engine = nullptr;
   EXPECT_EQ(canele_init(&options, &engine), CANELE_EINVAL);
-  EXPECT_TRUE(told("bcast has auto, flat, binomial"));
+  EXPECT_TRUE(told("expected for bcast: auto, flat, binomial"));
 }
 
 }  // namespace

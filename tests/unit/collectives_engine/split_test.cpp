@@ -19,7 +19,7 @@ constexpr std::uint64_t hours_ns = 10'000'000'000'000;
 class SplitRanks {
  public:
   SplitRanks(int size, int levels, const char* driver = "shm")
-      : ranks(job_of(driver, size, {"CANELE_SPLIT_TREE=" + std::to_string(levels), "CANELE_HANG_REPORT=0"})) {
+      : ranks(job_of(driver, size, {"CANELE_EXPERT_SPLIT_TREE=" + std::to_string(levels), "CANELE_HANG_REPORT=0"})) {
     for (int rank = 0; rank < size; ++rank)
       EXPECT_EQ(canele_worker_bind(ranks.job.handle(rank), CANELE_INDEX_LOGICAL, nullptr, 0), CANELE_OK);
   }

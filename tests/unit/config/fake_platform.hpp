@@ -2,7 +2,7 @@
 //
 // FakePlatform: a made-up environment and files, and a log that is kept. One thread.
 //
-// For tests of what an engine reads at its start. A log line that is no warning fails the test.
+// For tests of what an engine reads at its start. A log line that is neither warning nor note fails the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ class FakePlatform final : public Platform {
  public:
   std::map<std::string, std::string> environment;
   std::map<std::string, FileText> files;
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings, notes;
   std::uint64_t now = 0;            ///< the time, ns.
   std::uint64_t a_look_takes = 0;   ///< ns that each reading of the clock takes.
   std::uint64_t a_yield_takes = 0;  ///< ns that each yield takes.
@@ -62,8 +62,8 @@ class FakePlatform final : public Platform {
     return true;
   }
   void log(LogLevel level, std::string_view text) noexcept override {
-    EXPECT_EQ(level, LogLevel::warning);
-    warnings.emplace_back(text);
+    EXPECT_TRUE(level == LogLevel::warning || level == LogLevel::info);
+    (level == LogLevel::info ? notes : warnings).emplace_back(text);
   }
 };
 

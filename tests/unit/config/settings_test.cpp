@@ -53,24 +53,24 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
   const std::pair<Setting, std::string_view> rows[] = {
       {Setting::drivers, "DRIVERS"},
       {Setting::driver_path, "DRIVER_PATH"},
-      {Setting::decorators, "DECORATORS"},
+      {Setting::decorators, "EXPERT_DECORATORS"},
       {Setting::strategy, "STRATEGY"},
-      {Setting::matcher, "MATCHER"},
-      {Setting::heater, "HEATER"},
+      {Setting::matcher, "EXPERT_MATCHER"},
+      {Setting::cache_warmer, "EXPERT_CACHE_WARMER"},
       {Setting::worker, "WORKER"},
-      {Setting::worker_interval, "WORKER_INTERVAL"},
+      {Setting::worker_interval, "EXPERT_WORKER_INTERVAL"},
       {Setting::worker_core, "WORKER_CORE"},
       {Setting::worker_place, "WORKER_PLACE"},
-      {Setting::worker_company, "WORKER_COMPANY"},
-      {Setting::spread, "SPREAD"},
+      {Setting::host_threads, "HOST_THREADS"},
+      {Setting::rank_affinity, "RANK_AFFINITY"},
       {Setting::eager_limit, "EAGER_LIMIT"},
       {Setting::unexpected_memory, "UNEXPECTED_MEMORY"},
-      {Setting::unexpected_per_peer, "UNEXPECTED_PER_PEER"},
-      {Setting::multicast, "MULTICAST"},
+      {Setting::unexpected_per_peer, "EXPERT_UNEXPECTED_PER_PEER"},
+      {Setting::multicast, "EXPERT_MULTICAST"},
       {Setting::multicast_memory, "MULTICAST_MEMORY"},
       {Setting::collectives, "COLLECTIVES"},
-      {Setting::split_tree, "SPLIT_TREE"},
-      {Setting::push, "PUSH"},
+      {Setting::split_tree, "EXPERT_SPLIT_TREE"},
+      {Setting::receiver_initiated, "EXPERT_RECEIVER_INITIATED"},
       {Setting::checksum, "CHECKSUM"},
       {Setting::spin, "SPIN"},
       {Setting::start_timeout, "START_TIMEOUT"},
@@ -78,26 +78,33 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::counters, "COUNTERS"},
       {Setting::profile, "PROFILE"},
       {Setting::trace, "TRACE"},
-      {Setting::trace_events, "TRACE_EVENTS"},
+      {Setting::trace_events, "EXPERT_TRACE_EVENTS"},
       {Setting::verbose, "VERBOSE"},
       {Setting::tcp_interface, "TCP_INTERFACE"},
       {Setting::tcp_port, "TCP_PORT"},
-      {Setting::tcp_silence, "TCP_SILENCE"},
-      {Setting::tcp_send_buffer, "TCP_SEND_BUFFER"},
+      {Setting::tcp_peer_timeout, "TCP_PEER_TIMEOUT"},
+      {Setting::tcp_send_buffer, "EXPERT_TCP_SEND_BUFFER"},
       {Setting::shm_cma, "SHM_CMA"},
-      {Setting::shm_cma_from, "SHM_CMA_FROM"},
-      {Setting::shm_shelf, "SHM_SHELF"},
-      {Setting::shm_membarrier, "SHM_MEMBARRIER"},
+      {Setting::shm_cma_min, "EXPERT_SHM_CMA_MIN"},
+      {Setting::shm_broadcast_segment, "EXPERT_SHM_BROADCAST_SEGMENT"},
+      {Setting::shm_membarrier, "EXPERT_SHM_MEMBARRIER"},
       {Setting::ofi_provider, "OFI_PROVIDER"},
       {Setting::ofi_domain, "OFI_DOMAIN"},
-      {Setting::ofi_multi_recv, "OFI_MULTI_RECV"},
-      {Setting::ofi_silence, "OFI_SILENCE"},
+      {Setting::ofi_multi_recv, "EXPERT_OFI_MULTI_RECV"},
+      {Setting::ofi_peer_timeout, "OFI_PEER_TIMEOUT"},
       {Setting::samples, "SAMPLES"},
       {Setting::hang_report, "HANG_REPORT"},
-      {Setting::fault, "FAULT"},
+      {Setting::fault, "EXPERT_FAULT"},
   };
   EXPECT_EQ(std::size(rows), static_cast<std::size_t>(Setting::count));
   for (const auto& [setting, name] : rows) EXPECT_EQ(Settings::info(setting).name, name);
+}
+
+TEST(Settings, AtMostThirtyArePublic) {
+  int number = 0;
+  for (int i = 0; i < static_cast<int>(Setting::count); ++i)
+    number += Settings::info(static_cast<Setting>(i)).name.starts_with("EXPERT_") ? 0 : 1;
+  EXPECT_LE(number, 30) << "a setting that no user needs is an expert setting";
 }
 
 TEST(Settings, OptionsWinOverEnvironmentAndEmptyMeansUnset) {
@@ -127,26 +134,26 @@ TEST(Settings, SizesTakeSuffixes) {
 }
 
 TEST(Settings, WrongValuesNameVariableValueAndTheRightForm) {
-  expect_parts(error_of("CANELE_EAGER_LIMIT", "8q"), {"CANELE_EAGER_LIMIT", "\"8q\"", "no size", "16k", "bytes"});
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "8q"), {"CANELE_EAGER_LIMIT", "\"8q\"", "not a size", "16k", "bytes"});
   expect_parts(error_of("CANELE_EAGER_LIMIT", "2G"), {"\"2G\"", "more than 1073741824"});
-  expect_parts(error_of("CANELE_EAGER_LIMIT", "99999999999999999999"), {"no size"});
-  expect_parts(error_of("CANELE_EAGER_LIMIT", "17179869184G"), {"no size"});  // would overflow 64 bits
-  expect_parts(error_of("CANELE_EAGER_LIMIT", "k"), {"no size"});
-  expect_parts(error_of("CANELE_EAGER_LIMIT", "-1"), {"no size"});
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "99999999999999999999"), {"not a size"});
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "17179869184G"), {"not a size"});  // would overflow 64 bits
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "k"), {"not a size"});
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "-1"), {"not a size"});
   expect_parts(error_of("CANELE_TCP_PORT", "65536"), {"CANELE_TCP_PORT", "\"65536\"", "0 to 65535"});
-  expect_parts(error_of("CANELE_TCP_PORT", "auto"), {"no whole number"});
+  expect_parts(error_of("CANELE_TCP_PORT", "auto"), {"not a whole number"});
   expect_parts(error_of("CANELE_START_TIMEOUT", "0"), {"less than 1", "in s", "default 60"});
-  expect_parts(error_of("CANELE_START_TIMEOUT", "1.5"), {"no whole number"});
+  expect_parts(error_of("CANELE_START_TIMEOUT", "1.5"), {"not a whole number"});
   expect_parts(error_of("CANELE_STRATEGY", "agregate"),
                {"\"agregate\"", "fifo | aggregate | priority", "did you mean aggregate?"});
-  expect_parts(error_of("CANELE_MATCHER", "tabel"), {"\"tabel\"", "table | list | bins", "did you mean table?"});
+  expect_parts(error_of("CANELE_EXPERT_MATCHER", "tabel"), {"\"tabel\"", "table | list | bins", "did you mean table?"});
   expect_parts(error_of("CANELE_WORKER", "Bound"), {"none | auto | bound", "did you mean bound?"});
   expect_parts(error_of("CANELE_VERBOSE", "4"), {"more than 3"});
   expect_parts(error_of("CANELE_SHM_CMA", "on"), {"auto | off"});
-  expect_parts(error_of("CANELE_SHM_MEMBARRIER", "on"), {"auto | off"});
+  expect_parts(error_of("CANELE_EXPERT_SHM_MEMBARRIER", "on"), {"auto | off"});
   EXPECT_EQ(error_of("CANELE_CHECKSUM", "on").find("did you mean"), std::string::npos) << "not its opposite";
-  expect_parts(error_of("CANELE_TCP_SEND_BUFFER", "4k"), {"no whole number", "in bytes"});
-  expect_parts(error_of("CANELE_TCP_SEND_BUFFER", "1073741825"), {"more than 1073741824"});
+  expect_parts(error_of("CANELE_EXPERT_TCP_SEND_BUFFER", "4k"), {"not a whole number", "in bytes"});
+  expect_parts(error_of("CANELE_EXPERT_TCP_SEND_BUFFER", "1073741825"), {"more than 1073741824"});
 }
 
 TEST(Settings, DriverListsAreChecked) {
@@ -173,11 +180,12 @@ TEST(Settings, AModuleMayHaveSettingsOfItsOwn) {
 }
 
 TEST(Settings, FaultsHaveANameAndANumber) {
-  EXPECT_EQ(error_of("CANELE_FAULT", "flip-byte:1000"), "");
-  EXPECT_EQ(error_of("CANELE_FAULT", "flip-byte:1,shuffle-tasks:2"), "");
-  expect_parts(error_of("CANELE_FAULT", "flip-byte:1,drop:2"), {"CANELE_FAULT", "\"drop\"", "shuffle-tasks"});
+  EXPECT_EQ(error_of("CANELE_EXPERT_FAULT", "flip-byte:1000"), "");
+  EXPECT_EQ(error_of("CANELE_EXPERT_FAULT", "flip-byte:1,shuffle-tasks:2"), "");
+  expect_parts(error_of("CANELE_EXPERT_FAULT", "flip-byte:1,drop:2"),
+               {"CANELE_EXPERT_FAULT", "\"drop\"", "shuffle-tasks"});
   for (const char* wrong : {"flip-byte", "flip-byte:", ":3", "flip byte:3", "flip-byte:x", "flip-byte:1,"}) {
-    expect_parts(error_of("CANELE_FAULT", wrong), {"CANELE_FAULT", "name:number"});
+    expect_parts(error_of("CANELE_EXPERT_FAULT", wrong), {"CANELE_EXPERT_FAULT", "name:number"});
   }
 }
 
@@ -235,12 +243,74 @@ TEST(Settings, TheFirstMistakeIsKept) {
   EXPECT_EQ(settings.text(Setting::drivers), "shm,tcp");
 }
 
+TEST(Settings, AnOldNameWorksAndGivesOneLineAtVerbose2) {
+  FakePlatform platform;
+  platform.environment = {{"CANELE_SPREAD", "off"}, {"CANELE_VERBOSE", "2"}};
+  const Settings settings(platform, {});
+  EXPECT_EQ(settings.error(), "");
+  EXPECT_EQ(settings.text(Setting::rank_affinity), "off");
+  EXPECT_EQ(settings.source(Setting::rank_affinity), Source::environment);
+  EXPECT_TRUE(platform.warnings.empty());
+  EXPECT_EQ(platform.notes, std::vector<std::string>{"CANELE_SPREAD is an old name; expected: CANELE_RANK_AFFINITY"});
+  const Settings later(platform, {}, Settings::Warnings::later);
+  EXPECT_EQ(later.notes(), platform.notes);
+  EXPECT_EQ(platform.notes.size(), 1u);
+}
+
+TEST(Settings, AnOldNameIsQuietBelowVerbose2) {
+  FakePlatform platform;
+  platform.environment = {{"CANELE_SPREAD", "off"}};
+  const std::string overrides[] = {"CANELE_HEATER=7"};
+  const Settings settings(platform, overrides, Settings::Warnings::later);
+  EXPECT_EQ(settings.number(Setting::cache_warmer), 7u);
+  EXPECT_EQ(settings.source(Setting::cache_warmer), Source::options);
+  EXPECT_TRUE(settings.notes().empty());
+  EXPECT_TRUE(settings.warnings().empty());
+}
+
+TEST(Settings, EveryOldNameSetsItsSetting) {
+  const Settings defaults = with_environment({});
+  for (int i = 0; i < static_cast<int>(Setting::count); ++i) {
+    const SettingInfo& info = Settings::info(static_cast<Setting>(i));
+    if (info.alias.empty()) continue;
+    EXPECT_EQ(error_of("CANELE_" + std::string(info.alias), std::string(info.fallback)), "");
+    EXPECT_EQ(defaults.by_name(info.alias, "none"), info.fallback) << "a driver built before the change asks for it";
+    for (int other = 0; other < static_cast<int>(Setting::count); ++other)
+      EXPECT_NE(Settings::info(static_cast<Setting>(other)).name, info.alias);
+  }
+}
+
+TEST(Settings, OldAndNewNameTogetherAreAnError) {
+  const auto error = [](std::map<std::string, std::string> environment, const std::vector<std::string>& overrides) {
+    FakePlatform platform;
+    platform.environment = std::move(environment);
+    return Settings(platform, overrides).error();
+  };
+  EXPECT_EQ(error({{"CANELE_SPREAD", "off"}, {"CANELE_RANK_AFFINITY", "off"}}, {}),
+            "CANELE_SPREAD and CANELE_RANK_AFFINITY are the old and the new name of one setting; expected: "
+            "CANELE_RANK_AFFINITY alone");
+  const std::vector<std::string> both = {"CANELE_RANK_AFFINITY=off", "CANELE_SPREAD=auto"};
+  expect_parts(error({}, both), {"CANELE_SPREAD and CANELE_RANK_AFFINITY", "options of canele_init"});
+  EXPECT_EQ(error({{"CANELE_SPREAD", "off"}, {"CANELE_RANK_AFFINITY", ""}}, {}), "") << "empty means unset";
+  EXPECT_EQ(error({{"CANELE_SPREAD", "off"}}, {"CANELE_RANK_AFFINITY=auto"}), "") << "options win";
+  EXPECT_EQ(error({{"CANELE_RANK_AFFINITY", "off"}}, {"CANELE_SPREAD=auto"}), "") << "options win";
+}
+
+TEST(Settings, ANameNearAnOldOneLeadsToTheNewOne) {
+  FakePlatform platform;
+  platform.environment = {{"CANELE_SPRAED", "off"}};
+  const Settings settings(platform, {});
+  ASSERT_EQ(platform.warnings.size(), 1u);
+  EXPECT_EQ(platform.warnings[0], "unknown variable CANELE_SPRAED ignored; did you mean CANELE_RANK_AFFINITY?");
+}
+
 TEST(Settings, ByNameServesDrivers) {
-  const Settings settings = with_environment(
-      {{"CANELE_TCP_PORT", "9000"}, {"CANELE_TCP_SEND_BUFFER", "4096"}, {"CANELE_SHM_MEMBARRIER", "off"}});
+  const Settings settings = with_environment({{"CANELE_TCP_PORT", "9000"},
+                                              {"CANELE_EXPERT_TCP_SEND_BUFFER", "4096"},
+                                              {"CANELE_EXPERT_SHM_MEMBARRIER", "off"}});
   EXPECT_EQ(settings.by_name("TCP_PORT", "1"), "9000");
-  EXPECT_EQ(settings.by_name("TCP_SEND_BUFFER", "0"), "4096");
-  EXPECT_EQ(settings.by_name("SHM_MEMBARRIER", "auto"), "off");
+  EXPECT_EQ(settings.by_name("EXPERT_TCP_SEND_BUFFER", "0"), "4096");
+  EXPECT_EQ(settings.by_name("EXPERT_SHM_MEMBARRIER", "auto"), "off");
   EXPECT_EQ(settings.by_name("TCP_INTERFACE", "x"), "auto");
   EXPECT_EQ(settings.by_name("NO_SUCH", "fallback"), "fallback");
 }

@@ -46,15 +46,15 @@ std::vector<std::string> logged(const Node& node, int level, std::string_view wo
 // ------------------------------------------------------------------------------------------------------ the list
 
 TEST(DecoratorList, WrongListsSayWhatWouldBeRight) {
-  EXPECT_EQ(error_of("tracee"), "\"tracee\" is no decorator of drivers; there are: trace, delay, fault, check");
-  EXPECT_EQ(error_of("trace,,check"), "\"\" is no decorator of drivers; there are: trace, delay, fault, check");
-  EXPECT_EQ(error_of("delay:ms=3"), "decorator delay: \"ms\" is no option; there are: us, room");
-  EXPECT_EQ(error_of("check:x=1"), "decorator check: \"x\" is no option; it has none");
-  EXPECT_EQ(error_of("fault:full=2"), "decorator fault: full=\"2\": must be a number from 0 to 1");
+  EXPECT_EQ(error_of("tracee"), "\"tracee\" is not a decorator; expected: trace, delay, fault, check");
+  EXPECT_EQ(error_of("trace,,check"), "\"\" is not a decorator; expected: trace, delay, fault, check");
+  EXPECT_EQ(error_of("delay:ms=3"), "decorator delay: \"ms\" is not an option; expected: us, room");
+  EXPECT_EQ(error_of("check:x=1"), "decorator check: \"x\" is not an option; expected: no option");
+  EXPECT_EQ(error_of("fault:full=2"), "decorator fault: full=\"2\"; expected: a number from 0 to 1");
   EXPECT_EQ(error_of("fault:kill=1.5"),
-            "decorator fault: kill=\"1.5\": must be a whole number from 1 to 9007199254740992");
-  EXPECT_EQ(error_of("delay:us="), "decorator delay: us=\"\": must be a whole number from 0 to 10000000");
-  EXPECT_EQ(error_of("delay:us=5s"), "decorator delay: us=\"5s\": must be a whole number from 0 to 10000000");
+            "decorator fault: kill=\"1.5\"; expected: a whole number from 1 to 9007199254740992");
+  EXPECT_EQ(error_of("delay:us="), "decorator delay: us=\"\"; expected: a whole number from 0 to 10000000");
+  EXPECT_EQ(error_of("delay:us=5s"), "decorator delay: us=\"5s\"; expected: a whole number from 0 to 10000000");
   for (const char* name : {"drop", "duplicate", "reorder"}) {
     const std::string error = error_of("fault:" + std::string(name) + "=0.1");
     EXPECT_NE(error.find("lose-rail"), std::string::npos) << error;
@@ -283,7 +283,7 @@ TEST(Fault, KillsOnePeerAtItsPacket) {
 
 TEST(Fault, AKilledPeerIsReportedOnlyWhenItsOperationsAreOver) {
   World world = world_of(tcp_factory, "check,fault:kill=1");
-  world[0].context.settings["TCP_SEND_BUFFER"] = "4096";
+  world[0].context.settings["EXPERT_TCP_SEND_BUFFER"] = "4096";
   world.open();
   world.join(0, 1);
   ASSERT_EQ(world[0].bulk(1, 3, 0, pattern(2'000'000, 1)), Status::pending);

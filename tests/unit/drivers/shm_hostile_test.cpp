@@ -168,7 +168,7 @@ TEST_F(ShmHostile, AnHonestFakePeerIsTaken) {
       << "it cannot read us";
   const std::byte nonsense[1] = {};
   ASSERT_EQ(::send(fake.socket.get(), nonsense, 1, MSG_NOSIGNAL), 1);
-  expect_failure(0, 1, "nonsense over its socket");
+  expect_failure(0, 1, "malformed data over its socket");
   expect_health();
 }
 
@@ -209,7 +209,7 @@ TEST(ShmGifts, WrongGiftsAreRefused) {
       gifts.park.reset(::dup(gifts.area.get()));
     } else {
       introduction.magic = 1;
-      why = "introduction makes no sense";
+      why = "set-up message is malformed";
     }
     ASSERT_EQ(shm::send_introduction(fake.socket.get(), introduction, gifts.area.get(), gifts.park.get()),
               shm::Transfer::ok);
@@ -291,7 +291,7 @@ TEST_F(ShmHostile, NonsenseInTheLines) {
     for (auto& line : area->lines) line.word.store(shm::line_word(1, shm::largest_in_lines + 1));
   }
   expect_failure(0, 1, "rank 1 (pid");
-  EXPECT_NE(world[0].failures[1].second.find("nonsense into the shared ring"), std::string::npos);
+  EXPECT_NE(world[0].failures[1].second.find("malformed data into the shared ring"), std::string::npos);
   EXPECT_TRUE(world[0].failures[1].first);
   EXPECT_EQ(world[0].send(1, pattern(8, 1)), Status::failed);
   ASSERT_TRUE(world.until([&] { return world[1].failures.count(0) == 1; }));
@@ -305,7 +305,7 @@ TEST_F(ShmHostile, NonsenseInTheDataRing) {
   for (shm::Area* area : mapped_areas()) {
     shm::word_at(*area, 0).store(shm::record_word(1, shm::largest_packet + 1, shm::Kind::packet, true));
   }
-  expect_failure(0, 1, "nonsense into the shared ring");
+  expect_failure(0, 1, "malformed data into the shared ring");
   expect_health();
 }
 

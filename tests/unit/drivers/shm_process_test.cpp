@@ -165,7 +165,7 @@ class ShmSleep : public testing::TestWithParam<const char*> {};
 TEST_P(ShmSleep, NoWakeUpIsLost) {
   const int cycles = (std::string(GetParam()) == "auto" ? 100000 : 50000) / test::slowness;
   TwoProcesses two;
-  two.adjust = [](Node& node) { node.context.settings["SHM_MEMBARRIER"] = GetParam(); };
+  two.adjust = [](Node& node) { node.context.settings["EXPERT_SHM_MEMBARRIER"] = GetParam(); };
   Node& node = two.start([&](Node& child) {
     receive_with_sleeps(child, cycles);
     // Stays until the other rank has the last message and leaves.

@@ -276,7 +276,7 @@ TEST_F(Shm, BudgetBoundsAPoll) {
 TEST_F(Shm, DoorbellRingsOncePerSleep) {
   for (const char* membarrier : {"auto", "off"}) {
     world = std::make_unique<World>(shm_factory, 2);
-    node(1).context.settings["SHM_MEMBARRIER"] = membarrier;
+    node(1).context.settings["EXPERT_SHM_MEMBARRIER"] = membarrier;
     world->open();
     world->join(0, 1);
     EXPECT_FALSE(driver(0).wants_wake(1));
@@ -401,7 +401,7 @@ TEST_F(Shm, RefusesToPullWhatMakesNoSense) {
 // One copy serves all peers: later changes to the pieces do not matter, and room is reused.
 TEST_F(Shm, ShelfIsReadByAllPeers) {
   world = std::make_unique<World>(shm_factory, 3);
-  for (int rank = 0; rank < 3; ++rank) node(rank).context.settings["SHM_SHELF"] = "on";
+  for (int rank = 0; rank < 3; ++rank) node(rank).context.settings["EXPERT_SHM_BROADCAST_SEGMENT"] = "on";
   world->open();
   world->join(0, 1);
   world->join(0, 2);

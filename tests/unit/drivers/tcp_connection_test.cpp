@@ -297,8 +297,8 @@ TEST_F(TcpConnection, NonsenseFramesCloseThePeerWithAReason) {
       {frame(Kind::bulk, max_bulk + 1, {}), "bytes"},
       {frame(Kind::bulk, 0, {}), "0 bytes"},
       {frame(Kind::bulk, 100, {}, 1, ~std::uint64_t{0} - 5), "offset"},
-      {bad_mark, "no frame"},
-      {reserved, "no frame"},
+      {bad_mark, "malformed frame"},
+      {reserved, "malformed frame"},
   };
   for (const Case& one : cases) {
     World lone(tcp_factory);
@@ -436,8 +436,8 @@ TEST_F(TcpConnection, SettingsThatAreWrongAreNamed) {
   EXPECT_NE(refused("TCP_INTERFACE", "192.0.2.1").find("192.0.2.1"), std::string::npos);
   EXPECT_NE(refused("TCP_PORT", "70000").find("65535"), std::string::npos);
   EXPECT_NE(refused("TCP_PORT", "http").find("http"), std::string::npos);
-  EXPECT_NE(refused("TCP_SEND_BUFFER", "-1").find("-1"), std::string::npos);
-  EXPECT_NE(refused("TCP_SILENCE", "2").find("at least 3"), std::string::npos);
+  EXPECT_NE(refused("EXPERT_TCP_SEND_BUFFER", "-1").find("-1"), std::string::npos);
+  EXPECT_NE(refused("TCP_PEER_TIMEOUT", "2").find("at least 3"), std::string::npos);
 }
 
 TEST_F(TcpConnection, OneInterfaceAndAFirstPort) {

@@ -2,8 +2,8 @@
 //
 // What the tests of the tcp driver share: a world of two, raw sockets to a rank, and a peer that the test plays.
 //
-// One thread; both ends live in this process and are polled in turn. CANELE_TCP_SEND_BUFFER makes the kernel's buffer
-// small, so that short writes are the rule and not the exception.
+// One thread; both ends live in this process and are polled in turn. CANELE_EXPERT_TCP_SEND_BUFFER makes the kernel's
+// buffer small, so that short writes are the rule and not the exception.
 #pragma once
 
 #include <fcntl.h>
@@ -90,7 +90,7 @@ class Tcp : public testing::Test {
   Node& b = world[1];
 
   void small_buffers() {
-    for (auto& node : world.nodes) node->context.settings["TCP_SEND_BUFFER"] = "4096";
+    for (auto& node : world.nodes) node->context.settings["EXPERT_TCP_SEND_BUFFER"] = "4096";
   }
   void open_and_join() {
     world.open();

@@ -27,9 +27,9 @@ TEST_F(Adverts, AReceiverThatComputesGetsItsData) {
   EXPECT_EQ(in_, out_) << "the receiver has done nothing meanwhile";
   EXPECT_TRUE(comm::request_of(&sent_).finalized());
   EXPECT_FALSE(comm::request_of(&received_).finalized());
-  EXPECT_EQ(count(0, comm::Counter::copies_pushed), large);
+  EXPECT_EQ(count(0, comm::Counter::rma_put_bytes), large);
   expect_received(received_, in_, out_);
-  EXPECT_EQ(count(1, comm::Counter::copies_pulled), 0u);
+  EXPECT_EQ(count(1, comm::Counter::rma_get_bytes), 0u);
 }
 
 TEST_F(Adverts, ASenderThatComputesIsReadFrom) {
@@ -40,9 +40,9 @@ TEST_F(Adverts, ASenderThatComputesIsReadFrom) {
   ASSERT_TRUE(comm::request_of(&received_).finalized());
   EXPECT_FALSE(comm::request_of(&sent_).finalized());
   expect_received(received_, in_, out_);
-  EXPECT_EQ(count(1, comm::Counter::copies_pulled), large);
+  EXPECT_EQ(count(1, comm::Counter::rma_get_bytes), large);
   ASSERT_TRUE(job_.finish(sent_));
-  EXPECT_EQ(count(0, comm::Counter::copies_pushed), 0u);
+  EXPECT_EQ(count(0, comm::Counter::rma_put_bytes), 0u);
 }
 
 TEST_F(Adverts, AReceiverWhoseHelperSharesItsCoreCopiesAllOfIt) {
@@ -64,9 +64,9 @@ TEST_F(Adverts, ALongCopyIsSharedThoughTheHelperSharesItsCore) {
   ASSERT_EQ(canele_worker_use(job_.handle(1), CANELE_WORKER_AUTO), CANELE_OK);
   const Words out = pattern(5 * large, 4);
   for (const bool announced_first : {false, true}) {
-    const std::uint64_t before = count(0, comm::Counter::copies_pushed);
+    const std::uint64_t before = count(0, comm::Counter::rma_put_bytes);
     constexpr int most_rounds = 50;
-    for (int round = 0; round < most_rounds && count(0, comm::Counter::copies_pushed) == before; ++round) {
+    for (int round = 0; round < most_rounds && count(0, comm::Counter::rma_put_bytes) == before; ++round) {
       Words in(out.size());
       if (announced_first) send(&sent_, out);
       post(&received_, in);
@@ -76,9 +76,9 @@ TEST_F(Adverts, ALongCopyIsSharedThoughTheHelperSharesItsCore) {
       expect_received(received_, in, out);
       ASSERT_TRUE(job_.finish(sent_));
     }
-    EXPECT_GT(count(0, comm::Counter::copies_pushed), before);
+    EXPECT_GT(count(0, comm::Counter::rma_put_bytes), before);
   }
-  EXPECT_GT(count(1, comm::Counter::copies_pulled), 0u);
+  EXPECT_GT(count(1, comm::Counter::rma_get_bytes), 0u);
 }
 
 TEST_F(Adverts, BothCopyWhenBothHaveTime) {
@@ -92,7 +92,7 @@ TEST_F(Adverts, BothCopyWhenBothHaveTime) {
     expect_received(received_, in, out);
     ASSERT_TRUE(job_.finish(sent_));
   }
-  const std::uint64_t pushed = count(0, comm::Counter::copies_pushed), pulled = count(1, comm::Counter::copies_pulled);
+  const std::uint64_t pushed = count(0, comm::Counter::rma_put_bytes), pulled = count(1, comm::Counter::rma_get_bytes);
   EXPECT_EQ(pushed + pulled, 2 * comm::Adverts::most * 5 * large);
   EXPECT_GT(pushed, 0u);
   EXPECT_GT(pulled, 0u);
@@ -144,7 +144,7 @@ TEST_F(Adverts, AnOfferThatCrossesItsMessageIsTaken) {
   EXPECT_EQ(status_of(sent_).error, CANELE_OK);
   expect_received(received_, in_, out_);
   ASSERT_TRUE(job_.finish(sent_));
-  EXPECT_EQ(count(0, comm::Counter::copies_pushed), large);
+  EXPECT_EQ(count(0, comm::Counter::rma_put_bytes), large);
 }
 
 TEST_F(Adverts, AnOfferThatCrossesTwoMessagesIsForTheFirst) {
@@ -240,8 +240,8 @@ class Shares : public Adverts {
     for (const auto* slot : engine.polled_slots) slot->driver->poll(64);
     engine.unlock();
   }
-  std::uint64_t pushed() { return count(0, comm::Counter::copies_pushed); }
-  std::uint64_t pulled() { return count(1, comm::Counter::copies_pulled); }
+  std::uint64_t pushed() { return count(0, comm::Counter::rma_put_bytes); }
+  std::uint64_t pulled() { return count(1, comm::Counter::rma_get_bytes); }
 
   Words none_;
   canele_request_t first_{}, first_sent_{};
@@ -335,8 +335,8 @@ TEST_F(Shares, ThePeerDiesWhileMoreThanThereAreLinesWait) {
 class ShortCopiesAreDear : public Adverts {
  protected:
   static constexpr std::size_t below = large - 8;
-  ShortCopiesAreDear() : Adverts({"CANELE_VERBOSE=0", "CANELE_SHM_CMA_FROM=" + std::to_string(large)}) {}
-  std::uint64_t copied() { return count(0, comm::Counter::copies_pushed) + count(1, comm::Counter::copies_pulled); }
+  ShortCopiesAreDear() : Adverts({"CANELE_VERBOSE=0", "CANELE_EXPERT_SHM_CMA_MIN=" + std::to_string(large)}) {}
+  std::uint64_t copied() { return count(0, comm::Counter::rma_put_bytes) + count(1, comm::Counter::rma_get_bytes); }
 };
 
 TEST_F(ShortCopiesAreDear, TheyAreStreamed) {
@@ -386,7 +386,7 @@ TEST_F(Adverts, SwitchedOff) {
   step(0);
   EXPECT_NE(in_, out_);
   expect_received(received_, in_, out_);
-  EXPECT_EQ(count(0, comm::Counter::copies_pushed), 0u);
+  EXPECT_EQ(count(0, comm::Counter::rma_put_bytes), 0u);
   ASSERT_TRUE(job_.finish(sent_));
 }
 

@@ -31,7 +31,7 @@ TEST_P(Checksums, MessagesOfAllSizesArrive) {
     ASSERT_EQ(status_of(receive).error, CANELE_OK);
     EXPECT_TRUE(got == sent) << size;
   }
-  EXPECT_EQ(job.engine(1).counters.read(comm::Counter::copies_pulled), 0u) << "no sum would cover that";
+  EXPECT_EQ(job.engine(1).counters.read(comm::Counter::rma_get_bytes), 0u) << "no sum would cover that";
 }
 
 TEST_P(Checksums, RanksThatDoNotAgreeSaySo) {

@@ -117,7 +117,7 @@ TEST_P(Close, LetsWithheldMessagesComeForTheNextOpening) {
   start(2, {"CANELE_UNEXPECTED_MEMORY=64k"});
   constexpr std::uint64_t count = 200;
   for (std::uint64_t i = 0; i < count; ++i) send(0, 1, i, 1000);
-  ASSERT_TRUE(job_->until([&] { return job_->engine(0).counters.read(Counter::withheld_now) > 0; }));
+  ASSERT_TRUE(job_->until([&] { return job_->engine(0).counters.read(Counter::credit_blocked_now) > 0; }));
   for (int turn = 0; turn < 1000; ++turn) job_->step_all();
   ASSERT_EQ(canele_session_close(s_[1]), CANELE_OK);
   const std::uint64_t dropped = job_->engine(1).counters.read(Counter::unexpected_dropped);
@@ -184,7 +184,7 @@ TEST_P(Close, OfTheEngineEndsWhatIsHeldToo) {
 
 // The root is told of a destination that closes; the ranks behind it get the data from the root.
 TEST_P(Close, OfADestinationLeavesTheOthersOfAMulticast) {
-  start(4, {"CANELE_MULTICAST=chain"});
+  start(4, {"CANELE_EXPERT_MULTICAST=chain"});
   for (const int to : {1, 2, 3}) expect_goes(0, to, 8);
   const std::vector<std::uint8_t> bytes = test::pattern(large, 3);
   const int ranks[] = {1, 2, 3};

@@ -111,7 +111,7 @@ TEST_F(MeasuredCosts, TheRailThatWasMeasuredFasterCarriesLargeTransfers) {
   EXPECT_EQ(preferred(), tcp);
   EXPECT_GE(streamed(tcp), large);
   EXPECT_EQ(streamed(shm), 0u);
-  EXPECT_EQ(job_->engine(1).counters.read(comm::Counter::copies_pulled), 0u);
+  EXPECT_EQ(job_->engine(1).counters.read(comm::Counter::rma_get_bytes), 0u);
 
   write(record("shm", 1000) + record("tcp", 5'000'000));
   EXPECT_EQ(preferred(), shm);
@@ -144,7 +144,7 @@ TEST_F(MeasuredCosts, DecoratedDriversAreNotTheOnesThatWereMeasured) {
   write(record("shm", 1000));
   JobOptions options;
   options.settings = settings();
-  options.settings.emplace_back("CANELE_DECORATORS=check");
+  options.settings.emplace_back("CANELE_EXPERT_DECORATORS=check");
   LocalJob decorated(options);
   EXPECT_FALSE(decorated.engine(0).slots[shm]->costs.measured);
   options.settings.pop_back();

@@ -79,12 +79,14 @@ class Credit : public testing::Test {
         EXPECT_EQ(from->allowance.granted - from->allowance.arrived, spendable) << from->rank << " to " << at;
         EXPECT_EQ(from->allowance.stored, 0u);
       }
-      EXPECT_EQ(engine.counters.read(comm::Counter::withheld_now), 0u);
+      EXPECT_EQ(engine.counters.read(comm::Counter::credit_blocked_now), 0u);
     }
   }
   /// Returns the withheld sends of rank 0, towards rank 1.
   const comm::Withheld& withheld() { return *job_->engine(0).peers[1]->withheld; }
-  std::uint64_t withheld_most(int rank) { return job_->engine(rank).counters.read(comm::Counter::withheld_most); }
+  std::uint64_t credit_blocked_most(int rank) {
+    return job_->engine(rank).counters.read(comm::Counter::credit_blocked_most);
+  }
   void settle() {
     for (int i = 0; i < 2000; ++i) job_->step_all();
   }
@@ -106,7 +108,7 @@ TEST_P(CreditOf, AFloodThatIsReceivedInOrder) {
   start(2, GetParam());
   send(0, 1, 0, 3000, 1000);
   settle();
-  EXPECT_GT(withheld_most(0), 1000u);
+  EXPECT_GT(credit_blocked_most(0), 1000u);
   for (std::uint64_t i = 0; i < 3000; ++i) receive(1, 0, i, CANELE_TAG_EXACT, i, 1000);
   finish_sends();
   EXPECT_EQ(job_->engine(1).counters.read(comm::Counter::unexpected_now), 0u);
@@ -349,7 +351,7 @@ TEST_F(Credit, WhatIsWithheldEndsWithItsReceiver) {
     failed += status_of(one->request).error == CANELE_EPEER ? 1 : 0;
   }
   EXPECT_GT(failed, 500);
-  EXPECT_EQ(job_->engine(0).counters.read(comm::Counter::withheld_now), 0u);
+  EXPECT_EQ(job_->engine(0).counters.read(comm::Counter::credit_blocked_now), 0u);
 }
 
 TEST_F(Credit, ALimitThatIsTooSmallIsRefused) {

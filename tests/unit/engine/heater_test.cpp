@@ -10,7 +10,7 @@ namespace {
 
 JobOptions heated() {
   JobOptions options;
-  options.settings = {"CANELE_MATCHER=arrays", "CANELE_HEATER=1"};
+  options.settings = {"CANELE_EXPERT_MATCHER=arrays", "CANELE_EXPERT_CACHE_WARMER=1"};
   return options;
 }
 

@@ -116,7 +116,7 @@ class LocalJob {
         parts.platform = options.platform != nullptr ? options.platform : &posix_platform();
         // Copy costs measured on this machine must not decide how a test's messages are sent.
         const auto of_all = [](std::vector<std::string> settings) {
-          settings.insert(settings.begin(), "CANELE_SHM_CMA_FROM=0");
+          settings.insert(settings.begin(), "CANELE_EXPERT_SHM_CMA_MIN=0");
           return settings;
         };
         const bool other = !options.settings_of_last.empty() && rank == options.size - 1;

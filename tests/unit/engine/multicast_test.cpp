@@ -219,7 +219,7 @@ TEST_F(Multicast, ShortOnesLeaveAtOnceThroughMemory) {
 // goes the usual way. An ended multicast makes room.
 TEST_F(Multicast, LiesOnAShelfOnceForAll) {
   constexpr int size = 4;
-  start(size, {"CANELE_SHM_SHELF=on"}, true, "shm");
+  start(size, {"CANELE_EXPERT_SHM_BROADCAST_SEGMENT=on"}, true, "shm");
   for (unsigned round = 0; round < 6; ++round) {
     for (const std::size_t length : {20'000u, 300'001u, 1u << 20, 4u << 20}) {
       const std::vector<std::uint8_t> right = pattern(length, round);
@@ -241,7 +241,7 @@ TEST_F(Multicast, LiesOnAShelfOnceForAll) {
 TEST_F(Multicast, GoesTheUsualWayWhereTheShelfIsFull) {
   constexpr int size = 3;
   constexpr std::size_t count = 6, length = 3u << 20;  // two fit
-  start(size, {"CANELE_SHM_SHELF=on"}, true, "shm");
+  start(size, {"CANELE_EXPERT_SHM_BROADCAST_SEGMENT=on"}, true, "shm");
   std::deque<canele_request_t> sent;
   std::deque<std::vector<std::uint8_t>> bytes;
   std::deque<Received> got[size];
@@ -262,7 +262,7 @@ TEST_F(Multicast, GoesTheUsualWayWhereTheShelfIsFull) {
 
 // A receive that is too short, one that waits for its header, and order with plain sends: all as for other messages.
 TEST_F(Multicast, ShelvedIsReceivedLikeAnyOther) {
-  start(3, {"CANELE_SHM_SHELF=on"}, true, "shm");
+  start(3, {"CANELE_EXPERT_SHM_BROADCAST_SEGMENT=on"}, true, "shm");
   const std::vector<std::uint8_t> first = pattern(100'000, 1), second = pattern(100'000, 2), third = pattern(70'000, 3);
   canele_request_t sent[3] = {};
   ASSERT_EQ(send(0, {1, 2}, 5, first, &sent[0]), CANELE_OK);

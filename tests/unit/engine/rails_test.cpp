@@ -338,7 +338,7 @@ TEST(UnusedRail, AnExposureOfAnotherDriverIsNotRead) {
     canele_irecv(s[1], 0, 1, CANELE_TAG_EXACT, in.data(), in.size() * sizeof in[0], &receive);
     ASSERT_TRUE(job.finish(receive) && job.finish(send));
     EXPECT_EQ(in, out);
-    EXPECT_EQ(job.engine(1).counters.read(comm::Counter::copies_pulled), out.size() * sizeof out[0]) << agree;
+    EXPECT_EQ(job.engine(1).counters.read(comm::Counter::rma_get_bytes), out.size() * sizeof out[0]) << agree;
   }
 }
 
@@ -363,7 +363,7 @@ class TwoLandings : public testing::Test {
 
   static JobOptions options() {
     JobOptions made;
-    made.settings = {"CANELE_VERBOSE=0", "CANELE_PUSH=off"};
+    made.settings = {"CANELE_VERBOSE=0", "CANELE_EXPERT_RECEIVER_INITIATED=off"};
     made.drivers = {comm::find_driver("self"), comm::find_driver("tcp"), comm::find_driver("tcp")};
     made.drivers[2].with_previous = true;
     return made;

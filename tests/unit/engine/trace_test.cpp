@@ -20,7 +20,7 @@ class Trace : public testing::TestWithParam<const char*> {
   static JobOptions options() {
     JobOptions chosen;
     chosen.drivers = {comm::find_driver("self"), comm::find_driver(GetParam())};
-    chosen.settings = {"CANELE_TRACE=/dev/null", "CANELE_TRACE_EVENTS=4096"};
+    chosen.settings = {"CANELE_TRACE=/dev/null", "CANELE_EXPERT_TRACE_EVENTS=4096"};
     return chosen;
   }
 

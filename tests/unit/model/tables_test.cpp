@@ -94,7 +94,7 @@ TEST(Profiles, OfOneRankOrOfManyThreadsAreTold) {
 
 TEST(Profiles, ThatAreNoneAreRefused) {
   const File empty("{}"), broken("{", "canele-model-b.json"), good(profile(0, 4, 10, 0.2), "canele-model-0.json");
-  expect_refused([&] { read_profiles({empty.path()}); }, "is no profile: run the program with CANELE_PROFILE");
+  expect_refused([&] { read_profiles({empty.path()}); }, "is not a profile; expected: a file of CANELE_PROFILE");
   expect_refused([&] { read_profiles({broken.path()}); }, "is not JSON");
   expect_refused([&] { read_profiles({"/no/such/file"}); }, "/no/such/file cannot be read");
   expect_refused([&] { read_profiles({good.path(), good.path()}); }, "are both of rank 0");
@@ -107,14 +107,14 @@ TEST(Values, ThatAreWrongAreRefused) {
   };
   refused("[]", "is an empty list");
   refused(R"({"time_s": 1})", "has no \"compute_s\"");
-  refused(R"({"time_s": 1, "compute_s": -1})", "no number of at least 0");
-  refused(R"({"time_s": 1, "compute_s": 1, "wait": {"mins_s": 1}})", "has \"mins_s\", which is none of count, min_s");
-  refused(R"({"time_s": 1, "computes": 1})", "has \"computes\", which is none of blocking, compute_s");
+  refused(R"({"time_s": 1, "compute_s": -1})", "not a number; expected: at least 0");
+  refused(R"({"time_s": 1, "compute_s": 1, "wait": {"mins_s": 1}})", "has \"mins_s\"; expected: one of count, min_s");
+  refused(R"({"time_s": 1, "computes": 1})", "has \"computes\"; expected: one of blocking, compute_s");
 }
 
 TEST(Judge, WantsFewerDedicatedCoresThanThereAre) {
   const Case run{"x", {.time_s = 2, .compute_s = 1, .overlappable_s = 0}, {}, 1.6, {}};
-  expect_refused([&] { judge(run, {0, 1, {0}}, nullptr); }, "give --cores");
+  expect_refused([&] { judge(run, {0, 1, {0}}, nullptr); }, "expected: --cores");
   expect_refused([&] { judge(run, {2, 2, {0}}, nullptr); }, "2 of 2 cores cannot be given up");
   const json judged = judge(run, {3, 1, {0, 1}}, nullptr);
   EXPECT_DOUBLE_EQ(judged["predictions"][0]["total_s"], 1.5);
@@ -155,7 +155,7 @@ TEST(SplitTables, HaveTheKnownAnswersFor64Cores) {
 TEST(SplitTables, AreOfAnyNodeAndSize) {
   EXPECT_EQ(split_tables({.cores = 2})["rows"].size(), 1U);
   EXPECT_EQ(split_tables({.cores = 64, .from = 60, .to = 60, .variable = true})["rows"][0]["blocking"], 63.0);
-  expect_refused([] { split_tables({.cores = 1}); }, "from 2 to 4096 are possible");
+  expect_refused([] { split_tables({.cores = 1}); }, "expected: 2 to 4096");
   expect_refused([] { split_tables({.cores = 8, .from = 4, .to = 8}); }, "--to below the cores");
   expect_refused([] { split_tables({.cores = 8, .from = 5, .to = 4}); }, "--from at most --to");
 }
@@ -179,7 +179,7 @@ TEST(PlacementTable, TellsWhereNeighboursShareACore) {
   EXPECT_EQ(table["neighbours_on_one_core"]["odd-even"], 0);
   EXPECT_EQ(table["neighbours_on_one_core"]["numa"], 60);
   expect_refused([] { placement_table(4, 5); }, "5 ranks on 4 cores");
-  expect_refused([] { placement_table(4, 0); }, "from 1 rank");
+  expect_refused([] { placement_table(4, 0); }, "expected: at least 1 rank");
 }
 
 }  // namespace

@@ -202,9 +202,9 @@ TEST(HangText, SaysAllInColumns) {
       "  *  receive 0x0  3     s        7    8        31 s  waits for a message\n"
       "  peer  state  rails    backlog      envelopes out, in  last packet\n"
       "  3     up     shm: up  0 (0 bytes)  12, 7              31 s ago\n"
-      "  worker: sleeping, epoch 0, moved 0.0 s ago\n"
+      "  worker: sleeping, heartbeat 0, 0.0 s ago\n"
       "  blocked threads: a wait for 31 s\n"
-      "  driver shm: 1 peer, last event 31 s ago, 40 polls without one, not armed for the last sleep\n"
+      "  driver shm: 1 peer, last event 31 s ago, 40 polls without an event, not armed for the last sleep\n"
       "  likely: rank 3 has sent no message with tag 7 of session \"s\"");
 }
 
@@ -216,7 +216,7 @@ TEST(HangText, CountsWhatItLeavesOut) {
   const std::string text = to_text(report);
   EXPECT_NE(text.find("and 999999 more receives\n"), std::string::npos) << text;
   EXPECT_NE(text.find("and 1 more peer\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("and 3 receives with a message, without a buffer\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("and 3 receives matched without a buffer\n"), std::string::npos) << text;
 }
 
 TEST(HangText, AReportOnAnIdleEngineIsShort) {
@@ -226,7 +226,7 @@ TEST(HangText, AReportOnAnIdleEngineIsShort) {
             "report: no packet and no completion for 0.0 s, 0 requests pending, rank 0 of 1\n"
             "  worker: none\n  blocked threads: none");
   report.helper = HangReport::HelperState::parked;
-  EXPECT_NE(to_text(report).find("  worker: none; helper: parked\n"), std::string::npos) << to_text(report);
+  EXPECT_NE(to_text(report).find("  worker: none; on-demand thread: sleeping\n"), std::string::npos) << to_text(report);
 }
 
 TEST(HangText, TagsAndBytesOfAllKinds) {
@@ -251,9 +251,10 @@ TEST(HangDiagnosis, SaysWhoHasNotPosted) {
             "it has not answered");
   report.peers[0].quiet_ns = 5 * second;  // it has lived since
   EXPECT_EQ(diagnose(report),
-            "rank 3 has posted no receive for tag 7 of session \"s\" (other packets have come from it since)");
+            "rank 3 has posted no receive for tag 7 of session \"s\" (other packets have arrived from it since)");
   report.peers[0].rails[0].state = HangReport::RailState::full;
-  EXPECT_EQ(diagnose(report), "rank 3 takes no more packets: it is stopped, makes no progress, or the network is down");
+  EXPECT_EQ(diagnose(report),
+            "rank 3 accepts no more packets: it is stopped, makes no progress, or the network is down");
 }
 
 TEST(HangDiagnosis, SaysWhoIsNotReached) {
@@ -263,7 +264,7 @@ TEST(HangDiagnosis, SaysWhoIsNotReached) {
   report.peers[0].rails = {{"shm", HangReport::RailState::failed}, {"tcp", HangReport::RailState::connecting}};
   EXPECT_EQ(diagnose(report).find("rank 3 is still connecting by tcp"), 0u) << diagnose(report);
   report.peers[0].state = HangReport::PeerState::resolving;
-  EXPECT_EQ(diagnose(report), "the launcher has not told the address of rank 3");
+  EXPECT_EQ(diagnose(report), "the launcher has not given the address of rank 3");
 }
 
 TEST(HangDiagnosis, SaysWhenNobodyMakesProgress) {
@@ -273,13 +274,13 @@ TEST(HangDiagnosis, SaysWhenNobodyMakesProgress) {
   EXPECT_EQ(diagnose(report).find("no thread makes progress"), 0u) << diagnose(report);
   EXPECT_NE(diagnose(report).find("CANELE_WORKER=auto or bound"), std::string::npos) << diagnose(report);
   report.helper = HangReport::HelperState::looking;
-  EXPECT_NE(diagnose(report).find("the helper has no core"), std::string::npos) << diagnose(report);
+  EXPECT_NE(diagnose(report).find("the on-demand progress thread has no core"), std::string::npos) << diagnose(report);
   report.waiters.push_back({});
   report.all_waiters = 1;
   EXPECT_NE(diagnose(report).find("no thread makes progress"), 0u);
   report.worker = HangReport::WorkerState::polling;
   report.worker_still_ns = 20 * second;
-  EXPECT_EQ(diagnose(report).find("the worker has been in one and the same turn for 20 s"), 0u) << diagnose(report);
+  EXPECT_EQ(diagnose(report).find("the worker has been in the same progress call for 20 s"), 0u) << diagnose(report);
 }
 
 TEST(HangDiagnosis, SaysWhatHasComeInstead) {
@@ -287,14 +288,15 @@ TEST(HangDiagnosis, SaysWhatHasComeInstead) {
   report.unexpected.push_back({"other", 1, 3, 8, 100});
   EXPECT_EQ(diagnose(report), "rank 3 has sent no message with tag 7 of session \"s\"");
   report.unexpected.push_back({"s", 1, 3, 8, 100});
-  EXPECT_EQ(diagnose(report), "a thread waits for tag 7 of session \"s\", and what has come there has tag 8 of rank 3");
+  EXPECT_EQ(diagnose(report),
+            "a thread waits for tag 7 of session \"s\", and the message that has arrived there has tag 8 of rank 3");
 }
 
 TEST(HangDiagnosis, NamesBarriersAndFinalize) {
   HangReport report = with_receive(receive_row());
   report.receives.rows[0].session = "barrier:solver";
   EXPECT_EQ(diagnose(report),
-            "rank 3 has not come to the barrier of session \"solver\", or waits there for another rank");
+            "rank 3 has not entered the barrier of session \"solver\", or waits there for another rank");
   report.receives.rows[0].session = "canele.finalize";
   EXPECT_EQ(diagnose(report), "rank 3 has not called canele_finalize, or waits there for another rank");
 }

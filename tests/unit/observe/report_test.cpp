@@ -13,6 +13,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -81,14 +82,31 @@ TEST(JsonWriter, EmptyAndNestedContainers) {
 
 TEST(Counters, NamesAreUniqueAndHelped) {
   std::set<std::string_view> names;
-  for (int i = 0; i < static_cast<int>(Counter::count); ++i) {
-    const CounterInfo& info = counter_info(static_cast<Counter>(i));
+  for (int i = 0; i < counter_names; ++i) {
+    const CounterInfo& info = counter_name(i);
     EXPECT_TRUE(names.insert(info.name).second) << info.name;
     EXPECT_FALSE(info.help.empty());
   }
   EXPECT_EQ(counter_info(Counter::eager_sent).name, "eager_sent");
-  EXPECT_EQ(counter_info(Counter::frames_refused).name, "frames_refused");
+  EXPECT_EQ(counter_info(Counter::connections_rejected).name, "connections_rejected");
   EXPECT_EQ(counter_info(Counter::unexpected_bytes_most).name, "unexpected_bytes_most");
+}
+
+TEST(Counters, OldNamesReadTheSameCounter) {
+  std::map<std::string_view, Counter> old_names;
+  for (int i = 0; i < counter_names; ++i) {
+    if (i < static_cast<int>(Counter::count)) {
+      EXPECT_EQ(counter_of_name(i), static_cast<Counter>(i));
+      EXPECT_EQ(counter_name(i).name, counter_info(static_cast<Counter>(i)).name);
+    } else {
+      old_names[counter_name(i).name] = counter_of_name(i);
+      const std::string help = "deprecated; expected: " + std::string(counter_info(counter_of_name(i)).name);
+      EXPECT_EQ(counter_name(i).help, help);
+    }
+  }
+  EXPECT_EQ(old_names.size(), 7u);
+  EXPECT_EQ(old_names.at("copies_pushed"), Counter::rma_put_bytes);
+  EXPECT_EQ(old_names.at("turns_lost"), Counter::core_losses);
 }
 
 TEST(Counters, TableAddsSubtractsAndKeepsTheMost) {
@@ -104,6 +122,7 @@ TEST(Counters, TableAddsSubtractsAndKeepsTheMost) {
 TEST(Report, CountersHoldEngineValuesPeersAndDrivers) {
   EngineCounters engine;
   engine.add(Counter::eager_sent, 7);
+  engine.add(Counter::rma_get_bytes, 8);
   PeerCounters peer;
   peer.add(Counter::bytes_sent, 700);
   CountersReport report;
@@ -119,8 +138,10 @@ TEST(Report, CountersHoldEngineValuesPeersAndDrivers) {
   EXPECT_EQ(read["canele"], "1.2.3");
   EXPECT_EQ(read["rank"], 1);
   EXPECT_EQ(read["size"], 4);
-  EXPECT_EQ(read["counters"].size(), static_cast<std::size_t>(Counter::count));
+  EXPECT_EQ(read["counters"].size(), static_cast<std::size_t>(counter_names));
   EXPECT_EQ(read["counters"]["eager_sent"], 7);
+  EXPECT_EQ(read["counters"]["rma_get_bytes"], 8);
+  EXPECT_EQ(read["counters"]["copies_pulled"], 8) << "the old name";
   EXPECT_EQ(read["peers"][0]["rank"], 3);
   EXPECT_EQ(read["peers"][0]["driver"], "shm");
   EXPECT_EQ(read["peers"][0]["counters"].size(), static_cast<std::size_t>(Counter::per_peer_count));

@@ -172,7 +172,7 @@ TEST_P(OfiConnection, MessagesLongerThanAnyBufferDoNotDisturb) {
 
 TEST_P(OfiConnection, MessagesLongerThanASharedBufferDoNotDisturb) {
   if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << "1.17 hangs (shm), or writes beyond the end (rxd)";
-  a.context.settings["OFI_MULTI_RECV"] = "on";
+  a.context.settings["EXPERT_OFI_MULTI_RECV"] = "on";
   suffer_long_messages();
 }
 
@@ -324,7 +324,7 @@ TEST_P(OfiConnection, APeerThatVanishesFailsWhereThatCanBeSeen) {
     return a.failures.count(1) == 1;
   }));
   EXPECT_TRUE(a.failures[1].first);
-  EXPECT_NE(a.failures[1].second.find("gone"), std::string::npos) << a.failures[1].second;
+  EXPECT_NE(a.failures[1].second.find("has ended"), std::string::npos) << a.failures[1].second;
 }
 
 /// Nothing is sent to the peer, and this rank sleeps: it is woken.
@@ -354,7 +354,7 @@ TEST_P(OfiConnection, AnIdlePeerThatVanishesFails) {
     return a.failures.count(1) == 1;
   }));
   EXPECT_TRUE(a.failures[1].first);
-  EXPECT_NE(a.failures[1].second.find("gone"), std::string::npos) << a.failures[1].second;
+  EXPECT_NE(a.failures[1].second.find("has ended"), std::string::npos) << a.failures[1].second;
 }
 
 /// As behind a firewall. Nothing is concluded from a refused lifeline, because the endpoint itself answers.
@@ -372,7 +372,7 @@ TEST_P(OfiConnection, WithoutALifelineAllGoesOn) {
 
 TEST_P(OfiConnection, ASilenceThatMakesNoSenseIsRefused) {
   if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " has no use for it";
-  a.context.settings["OFI_SILENCE"] = "2";
+  a.context.settings["OFI_PEER_TIMEOUT"] = "2";
   Address address;
   std::string reason;
   EXPECT_EQ(a.driver->open(a.context, &address, &reason), Status::failed);

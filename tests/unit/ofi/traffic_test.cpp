@@ -172,7 +172,7 @@ TEST_P(OfiTraffic, BuffersForOneMessageOrMany) {
   for (const char* many : {"off", "on"}) {  // "on" is sound with one sender
     World pair(ofi_factory);
     adjust(pair);
-    for (auto& node : pair.nodes) node->context.settings["OFI_MULTI_RECV"] = many;
+    for (auto& node : pair.nodes) node->context.settings["EXPERT_OFI_MULTI_RECV"] = many;
     pair.open();
     pair.join(0, 1);
     Node &from = pair[0], &to = pair[1];

@@ -263,7 +263,7 @@ TEST(PosixPlatform, ReadsSmallFilesOnly) {
   for (const std::string& other : {directory, pipe}) {  // must not wait for a writer
     file = platform.read_file(other, 5);
     EXPECT_TRUE(file.there && !file.whole);
-    EXPECT_EQ(file.problem, "it is no regular file");
+    EXPECT_EQ(file.problem, "it is not a regular file");
   }
   EXPECT_TRUE(platform.read_file("/proc/sys/kernel/hostname", 300).whole);
   std::remove(name.c_str());

@@ -49,7 +49,7 @@ TEST(Psm2, BadSettingsAreNamed) {
       1,
       [](Self& self) {
         EXPECT_EQ(self.node.open(), Status::failed);
-        EXPECT_EQ(self.node.reason, "CANELE_PSM2_MEETING is \"never\"; auto or off is expected");
+        EXPECT_EQ(self.node.reason, "CANELE_PSM2_MEETING is \"never\"; expected: auto or off");
       },
       false);
   ranks.expect_success();

@@ -131,7 +131,7 @@ TEST(Samples, OfAnotherHostMachineOrVersionAreStale) {
 TEST(Samples, EachBadLineIsNamedAndIgnored) {
   const std::string tcp = "driver tcp date=2025-01-31 latency_ns=9000 gap_ns=60 bytes_per_second=5 ";
   const std::string declared = "declared_latency_ns=5 declared_bytes_per_second=6";
-  expect_bad("drivers tcp", {"\"drivers tcp\"", "no known word"});
+  expect_bad("drivers tcp", {"\"drivers tcp\"", "an unknown word"});
   expect_bad("driver", {"names no driver"});
   expect_bad(shm_line.substr(0, shm_line.size() - 1), {"has a record already"});
   expect_bad(tcp + "declared_latency_ns=5", {"declared_bytes_per_second is missing"});
