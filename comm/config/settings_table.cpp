@@ -2,7 +2,7 @@
 //
 // The table of settings: one row each, in the order of enum Setting.
 //
-// Constants, which settings.cpp reads. docs/settings.md repeats the words of this table; tests/unit/config compares the
+// Constants, which settings.cpp reads. docs/settings*.md repeat the words of this table; tests/unit/config compares the
 // two.
 #include "comm/config/settings_table.hpp"
 

@@ -4,7 +4,7 @@ is right; and a job prints a warning once.
 
 Usage: settings_test.py [unittest's options]
 Run by ctest, which names the programs' directory in CANELE_TEST_BIN and the tree in CANELE_TEST_SOURCE. The settings
-come from docs/settings.md, so that one without wrong values here fails the test.
+come from the pages docs/settings*.md, so that one without wrong values here fails the test.
 """
 import os
 import pathlib
@@ -79,8 +79,8 @@ def job(ranks, **environment):
 
 class Alone(unittest.TestCase):
     def test_each_setting_is_here(self):
-        page = (SOURCE / "docs/settings.md").read_text(encoding="utf-8")
-        self.assertEqual(set(re.findall(r"^### CANELE_(\w+)$", page, re.MULTILINE)), set(WRONG) | FREE)
+        text = "\n".join(page.read_text(encoding="utf-8") for page in (SOURCE / "docs").glob("settings*.md"))
+        self.assertEqual(set(re.findall(r"^### CANELE_(\w+)$", text, re.MULTILINE)), set(WRONG) | FREE)
 
     def test_wrong_values(self):
         for name, values in WRONG.items():

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// docs/settings.md says what the table of settings says: default, values, unit and help of each. One thread.
+// The pages docs/settings*.md say what the table of settings says: default, values, unit and help of each. One thread.
 //
 // ctest names the source tree in CANELE_TEST_SOURCE. White space is not compared, so the page may be wrapped in any
 // way.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -24,7 +25,19 @@ std::string normalised(std::string_view text) {
   return all;
 }
 
-/// Returns the section of the page from its heading to the next one.
+/// Returns the text of all pages of settings, one after the other.
+std::string pages(const std::filesystem::path& docs) {
+  std::stringstream text;
+  for (const auto& entry : std::filesystem::directory_iterator(docs)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("settings", 0) == 0 && entry.path().extension() == ".md") {
+      text << std::ifstream(entry.path()).rdbuf() << "\n### \n";
+    }
+  }
+  return text.str();
+}
+
+/// Returns the section of the pages from its heading to the next one.
 std::string section(const std::string& page, const std::string& heading) {
   const auto start = page.find("### " + heading + "\n");
   if (start == std::string::npos) return {};
@@ -34,14 +47,12 @@ std::string section(const std::string& page, const std::string& heading) {
 TEST(SettingsPage, SaysWhatTheTableSays) {
   const char* source = std::getenv("CANELE_TEST_SOURCE");
   if (source == nullptr) GTEST_SKIP() << "CANELE_TEST_SOURCE is not set: run by ctest";
-  std::ifstream file(std::string(source) + "/docs/settings.md");
-  ASSERT_TRUE(file) << "no docs/settings.md in " << source;
-  std::stringstream text;
-  text << file.rdbuf();
+  const std::string text = pages(std::filesystem::path(source) / "docs");
+  ASSERT_FALSE(text.empty()) << "no docs/settings.md in " << source;
   for (int i = 0; i < static_cast<int>(Setting::count); ++i) {
     const SettingInfo& info = Settings::info(static_cast<Setting>(i));
     const std::string name = "CANELE_" + std::string(info.name);
-    const std::string found = normalised(section(text.str(), name));
+    const std::string found = normalised(section(text, name));
     const std::string fallback = info.fallback.empty() ? "empty" : "`" + std::string(info.fallback) + "`";
     EXPECT_NE(found.find("Values: " + normalised(info.values) + "."), std::string::npos) << name;
     EXPECT_NE(found.find("Default: " + fallback + "."), std::string::npos) << name;
