@@ -49,8 +49,8 @@ summary=()
 broken=() # stages that failed: stages that build on them are not tried
 
 quick_stages=(packages release tidy tests)
-full_stages=(packages release install tidy unit process system simulation conformance package asan asan-tests tsan
-  tsan-tests fuzz starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound starpu14 launched demo flip)
+full_stages=(packages release install tidy unit process system simulation conformance package start asan asan-tests
+  tsan tsan-tests fuzz starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound starpu14 launched demo flip)
 soak_stages=(packages release install starpu soak-alone soak-matching soak-simulation soak-sanitized soak-system
   soak-mutations soak-death soak-engines soak-stress soak-nemesis soak-misfortunes soak-fuzz soak-shm soak-tcp
   soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
@@ -315,6 +315,13 @@ run_simulation() {
   return "$status"
 }
 
+# Follows docs/start.md and README.md in a fresh clone, the compilation of the tree included: some three minutes on two
+# cores. The last lines say how long the first message took.
+run_start() {
+  one_check streamed "$logs/start.log" env CANELE_TEST_LITERALLY=1 "$here/with-timeout" 1200 \
+    /usr/bin/python3 -B "$here/package/package_test.py" PagesTest
+}
+
 # Runs StarPU's Cholesky under other launchers than ours. A launcher that cannot run here is skipped, with its reason.
 run_launched() {
   local launcher status failures=0 log
@@ -432,6 +439,7 @@ run_stage() {
     simulation) run_simulation ;;
     conformance) run_conformance ;;
     package) run_ctest release package ;;
+    start) run_start ;;
     asan | tsan) build "$1" ;;
     asan-tests | tsan-tests) run_ctest "${1%-tests}" 'unit|process|mpi' $((jobs + 1)) ;; # soak-system: the others
     fuzz) run_fuzz --seed "$(seed_of_commit)" ;;
@@ -470,7 +478,7 @@ run_stage() {
 needs() {
   case $1 in
     packages) ;;
-    release | asan | tsan | tidy | fuzz | soak-alone | soak-fuzz | soak-mutations | soak-sanitized | \
+    release | asan | tsan | tidy | start | fuzz | soak-alone | soak-fuzz | soak-mutations | soak-sanitized | \
       soak-system) echo packages ;;
     tests | unit | process | system | simulation | conformance | package | install) echo release ;;
     asan-tests) echo asan ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The figures of docs/simulation.md about the tile Cholesky: runs canele-sim, prints a table, draws the plots.
+"""The figures of docs/simulation-cholesky.md: runs canele-sim, prints a table, draws the plots.
 
 Usage: cholesky_plots.py [--sim PROGRAM] [--jobs N] [--into DIRECTORY] [--results FILE] [--quick]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Tests the install as users meet it: pkg-config, find_package, a moved prefix, exported symbols, Open MPI beside us,
-the programs of README.md.
+the pages README.md and docs/start.md, followed as they stand.
 
 Usage: package_test.py [--build DIRECTORY] [unittest arguments]; ctest gives the directory by CANELE_TEST_BUILD.
 The prefix is moved after the install and before the programs are built. So an absolute path that leaks into
@@ -10,13 +10,15 @@ canele.pc or CaneleConfig.cmake is found.
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
-from readme_blocks import blocks_of, commands_of
+from page_blocks import steps_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -206,104 +208,118 @@ class PackageTest(unittest.TestCase):
             run("canele-run", "-n", 2, BUILD / "bin/mpi_types", environment=environment)
 
 
-class ReadmeTest(unittest.TestCase):
-    """Every C, C++ and CMake block of README.md is compiled, and its program run."""
+class Clone:
+    """A clone of this tree as it is now, changes that are not committed included, and a home of its own."""
+
+    def __init__(self):
+        self.place = tempfile.TemporaryDirectory(prefix="canele-clone-")
+        self.tree, self.home = (pathlib.Path(self.place.name) / name for name in ("clone", "home"))
+        self.home.mkdir()
+        self.began = int(time.time())
+        if not (ROOT / ".git").exists():  # an unpacked archive
+            shutil.copytree(ROOT, self.tree, ignore=shutil.ignore_patterns("build", ".cache", "__pycache__"))
+            return
+        run("git", "clone", "--quiet", ROOT, self.tree)
+        changed = run("git", "diff", "--name-only", "--no-renames", "HEAD", directory=ROOT)
+        changed += run("git", "ls-files", "--others", "--exclude-standard", directory=ROOT)
+        for name in changed.splitlines():
+            (self.tree / name).unlink(missing_ok=True)
+            if (ROOT / name).is_file():
+                (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, self.tree / name)
+
+
+class PagesTest(unittest.TestCase):
+    """docs/start.md and README.md, followed as they stand, in a clone and a home of their own: every command is run,
+    every program saved under its name. Only three things differ by default: packages are not installed, the preset is
+    configured but not compiled, and this build is installed in its place. CANELE_TEST_LITERALLY=1 follows every
+    command, and prints the time from the clone to the first message.
+    """
+
+    LITERALLY = os.environ.get("CANELE_TEST_LITERALLY") == "1"
 
     @classmethod
     def setUpClass(cls):
-        cls.install = Install()
-        cls.blocks = blocks_of((ROOT / "README.md").read_text(encoding="utf-8"))
+        cls.clone = Clone()
 
     @classmethod
     def tearDownClass(cls):
-        cls.install.place.cleanup()
+        cls.clone.place.cleanup()
 
-    def build_and_run(self, block, scratch):
-        source = scratch / ("main.c" if block.language == "c" else "main.cpp")
-        source.write_text(block.text, encoding="utf-8")
-        compiler = ["gcc", "-std=c11"] if block.language == "c" else ["g++", "-std=c++20"]
-        self.install.compile(compiler, source, "-o", scratch / "program")
-        run(*block.launcher, scratch / "program", environment=self.install.environment)
+    def line_of(self, command):
+        """Returns what to run for a command of a page."""
+        if self.LITERALLY:
+            return command
+        if command.startswith(("cmake --build --preset ", "tests/install-packages.sh")):
+            return ":"
+        return command.replace(" build/user ", f" {shlex.quote(str(BUILD))} ") if "--install" in command else command
 
-    def build_with_cmake(self, block, program, scratch):
-        text = block.text
-        if "cmake_minimum_required" not in text:
-            text = "cmake_minimum_required(VERSION 3.25)\nproject(readme C CXX)\n" + text
-        (scratch / "CMakeLists.txt").write_text(text, encoding="utf-8")
-        for name in re.findall(r"[\w-]+\.(?:cpp|c)\b", text):
-            (scratch / name).write_text(program.text, encoding="utf-8")
-        run("cmake", "-S", scratch, "-B", scratch / "b", environment=self.install.environment)
-        run("cmake", "--build", scratch / "b", environment=self.install.environment)
-
-    def test_blocks(self):
-        program, tested = None, 0
-        for block in self.blocks:
-            if block.language != "cmake":
-                program = block
-            if block.skipped:
+    def follow(self, page):
+        """Follows a page. Returns its steps, and the seconds from the clone to its first message."""
+        steps = steps_of((self.clone.tree / page).read_text(encoding="utf-8"))
+        script = ["set -e"]
+        for step in steps:
+            if step.name:
+                script.append(f"mkdir -p {shlex.quote(os.path.dirname(step.name) or '.')}\n"
+                              f"cat >{shlex.quote(step.name)} <<'END OF {step.name}'\n{step.text}END OF {step.name}")
                 continue
-            with self.subTest(line=block.line), tempfile.TemporaryDirectory() as directory:
-                if block.language == "cmake":
-                    self.assertIsNotNone(program, "a CMake block needs a program block before it")
-                    self.build_with_cmake(block, program, pathlib.Path(directory))
-                else:
-                    self.build_and_run(block, pathlib.Path(directory))
-                tested += 1
-        self.assertGreater(tested, 0, "README.md has no program that could be tested")
+            script.append(f"echo {page}:{step.line}: >&2\n{self.line_of(step.text)}")
+            if step.text.startswith("canele-run"):
+                script.append('[[ -n ${first:-} ]] || first=$(date +%s)')
+        script.append('echo "first message: $first"')
+        output = run("bash", "-c", "\n".join(script), directory=self.clone.tree,
+                     environment={"HOME": str(self.clone.home)}, limit=3600 if self.LITERALLY else 300)
+        first = re.search(r"^first message: (\d+)$", output, re.MULTILINE)
+        return steps, int(first.group(1)) - self.clone.began
 
-
-class StartPageTest(unittest.TestCase):
-    """The commands of docs/start.md, as they stand there, with a home of their own. Only the compilation of the tree is
-    left out, because this build exists already; its preset is configured. CANELE_TEST_LITERALLY=1 leaves nothing out
-    but the packages.
-    """
-
-    def test_commands(self):
-        if not (ROOT / ".git").exists():
-            self.skipTest("this tree is no clone")
-        literally = os.environ.get("CANELE_TEST_LITERALLY") == "1"
-        page = (ROOT / "docs/start.md").read_text(encoding="utf-8")
-        commands = commands_of(page)
-        self.assertEqual(commands[0].split("#")[0].strip(), "tests/install-packages.sh")
+    def test_1_start_page(self):
+        steps, seconds = self.follow("docs/start.md")
+        if self.LITERALLY:
+            print(f"from the clone to the first message: {seconds} s on {os.cpu_count()} cores", flush=True)
+        self.assertTrue(steps[0].text.startswith("tests/install-packages.sh"))
         self.assertIn("libhwloc-dev", run(ROOT / "tests/install-packages.sh", "--list"))
-        with tempfile.TemporaryDirectory(prefix="canele-start-") as place:
-            clone, home = pathlib.Path(place) / "clone", pathlib.Path(place) / "home"
-            home.mkdir()
-            files = run("git", "ls-files", "-co", "--exclude-standard", directory=ROOT).splitlines()
-            for name in files:
-                if (ROOT / name).is_file():
-                    (clone / name).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copy2(ROOT / name, clone / name)
-            script = ["set -e"]
-            for command in commands[1:]:
-                if command.startswith("cmake --build") and not literally:
-                    continue
-                if command.startswith("cmake --install") and not literally:
-                    self.assertIn(" build/user ", command)
-                    command = command.replace("build/user", f"'{BUILD}'")
-                script.append(command)
-            run("bash", "-c", "\n".join(script), directory=clone, environment={"HOME": str(home)},
-                limit=3600 if literally else 300)
-            self.assertTrue((home / "canele/bin/canele-run").exists())
-            self.assertTrue((clone / "hello").exists())
+        self.assertTrue((self.clone.home / "canele/bin/canele-run").exists())
+        for program in ("hello", "project/build/ring"):
+            self.assertTrue((self.clone.tree / program).exists(), program)
+
+    def test_2_readme(self):
+        steps, _ = self.follow("README.md")
+        self.assertEqual([step.name for step in steps if step.name], ["ring.cpp"])
+        self.assertTrue((self.clone.tree / "ring").exists())
+
+    def test_commands_of_the_readme_exist(self):
+        """The blocks that are skipped name programs of this tree: tests/run.sh has stages for both."""
+        page = (ROOT / "README.md").read_text(encoding="utf-8")
+        for command in ("apps/demo.sh", "tests/run.sh"):
+            self.assertRegex(page, rf"(?m)^{command}\b")
+            self.assertTrue(os.access(ROOT / command, os.X_OK), command)
 
 
-class ReadmeBlocksTest(unittest.TestCase):
+class PageBlocksTest(unittest.TestCase):
     """The finder of blocks itself."""
 
-    def test_finds_blocks_and_directives(self):
-        page = "x\n```c\nint a;\n```\n<!-- test: skip shown only -->\n\n```cpp\nb\n```\n```sh\nls\n```\n"
-        page += "<!-- test: run x -n 4 -->\n~~~c\n~~~\n"
-        found = blocks_of(page)
-        self.assertEqual(
-            [(block.language, block.skipped, block.line) for block in found],
-            [("c", False, 2), ("cpp", True, 7), ("c", False, 14)],
-        )
-        self.assertEqual(found[0].launcher, ["canele-run", "-n", "2"])
-        self.assertEqual(found[2].launcher, ["x", "-n", "4"])
-        self.assertEqual(found[0].text, "int a;\n")
-        page = "```sh\na  # b\nc \\\n  d\n```\nx\n```c\ne\n```\n```sh\nf\n```\n"
-        self.assertEqual(commands_of(page), ["a  # b", "c \\\n  d", "f"])
+    def test_finds_commands_and_files(self):
+        page = "x\n```sh\na  # b\nc \\\n  d\n\n```\ny\n<!-- test: save p/m.c -->\n\n```c\nint a;\n```\n"
+        page += "~~~text\nz\n~~~\n"
+        self.assertEqual([tuple(step) for step in steps_of(page)],
+                         [(3, None, "a  # b"), (4, None, "c \\\n  d"), (11, "p/m.c", "int a;\n")])
+
+    def test_skips(self):
+        self.assertEqual(steps_of("<!-- test: skip shown only -->\n```cpp\nb\n```\n"), [])
+
+    def test_a_directive_is_for_the_next_block(self):
+        with self.assertRaisesRegex(ValueError, "line 3: a program without"):
+            steps_of("<!-- test: skip this -->\nwords\n```c\nb\n```\n")
+
+    def test_a_program_that_would_not_be_tested(self):
+        for language in ("c", "cpp", "cmake"):
+            with self.assertRaisesRegex(ValueError, "line 1: a program without '<!-- test: save NAME -->'"):
+                steps_of(f"```{language}\nb\n```\n")
+
+    def test_directives_that_mean_nothing(self):
+        for directive in ("run x", "skip", "save"):
+            with self.assertRaisesRegex(ValueError, "expected: save NAME, or skip REASON"):
+                steps_of(f"<!-- test: {directive} -->\n```sh\nb\n```\n")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rules about what is written for people: maps of directories, the settings pages, links."""
+"""Rules about what is written for people: the form of pages, maps of directories, the settings pages, links."""
 import pathlib
 import re
 
 README_LINES = 120
+PAGE_LINES = 300
+PAGE_COLUMNS = 100
+READERS = re.compile(r"\b[Ff]or (?:\S+ ){0,5}?(?:administrators|authors|developers|newcomers|readers|users)\b")
+PARAGRAPH_WORDS = 8  # fewer words cannot name the readers and the content
 SETTINGS_TABLE = "comm/config/settings_table.cpp"
 SETTINGS_PAGE = "docs/settings.md"
 EXPERT_PAGE = "docs/settings-expert.md"
@@ -35,6 +39,30 @@ def check_maps(tree):
             yield example, 1, f"{directory}/ has code and no README.md (its one-page map)"
         elif len(tree.files[maps[0]].lines) > README_LINES:
             yield maps[0], 1, f"{len(tree.files[maps[0]].lines)} lines; a map has one page ({README_LINES} lines)"
+
+
+def first_paragraph(lines):
+    """Returns (line number, text) of the first paragraph below the title; the text is empty if it is no prose."""
+    size = len(lines)
+    begin = next((number for number, line in enumerate(lines) if line.strip() and not line.startswith("# ")), size)
+    end = next((number for number in range(begin, size) if not lines[number].strip()), size)
+    prose = begin < end and not re.match(r"    |[|#<!>`~*+-]|\d+[.)] ", lines[begin])
+    return begin + 1, " ".join(lines[begin:end]) if prose else ""
+
+
+def check_pages(tree):
+    """Notes have tables of all kinds, and are never read from the top: their columns are free. So are those of tables.
+    """
+    for file in tree.select(lambda file: file.suffix == ".md"):
+        if len(file.lines) > PAGE_LINES:
+            yield file.path, PAGE_LINES, f"page has {len(file.lines)} lines; at most {PAGE_LINES}"
+        for number, line in enumerate(file.lines, 1):
+            if len(line) > PAGE_COLUMNS and not line.startswith("|") and not file.path.startswith("docs/notes/"):
+                yield file.path, number, f"line has {len(line)} columns; at most {PAGE_COLUMNS}, except in a table"
+        number, text = first_paragraph(file.lines)
+        if not READERS.search(text) or len(text.split()) < PARAGRAPH_WORDS:
+            yield (file.path, number, "the first paragraph does not name the readers of the page and its content; "
+                   "expected: such as \"For users: which drivers there are, and how to choose\"")
 
 
 def setting_names(file):
@@ -150,7 +178,30 @@ NAMES = 'inline constexpr std::string_view built_in_drivers = "self tcp";\n'
 TABLE = '{.info = {.name = "DRIVERS",\n{.info = {.name = "SPIN",\n'
 EXPERT = TABLE + '{.info = {.name = "EXPERT_FAULT",\n'
 PAGE = "| `CANELE_DRIVERS` | x |\n| `CANELE_SPIN` | x |\n"
+OPENING = "# A page\n\nFor users of the library. This page says how to test.\n"
 RULES = [
+    (
+        "pages",
+        check_pages,
+        f"pages have at most {PAGE_LINES} lines of {PAGE_COLUMNS} columns, and first name their readers and their "
+        "content",
+        [
+            ({"docs/a.md": OPENING}, 0),
+            ({"a/README.md": "# A\n\nThis page is for newcomers: what it is, and how it is built.\n"}, 0),
+            ({"docs/a.md": "# A\n\nFor StarPU and MPI users. This page says how to test.\n"}, 0),
+            ({"docs/a.md": OPENING + "x\n" * (PAGE_LINES - 3)}, 0),
+            ({"docs/a.md": OPENING + "x\n" * (PAGE_LINES - 2)}, 1),
+            ({"docs/a.md": f"{OPENING}\n{'é' * 100}\n| {'x' * 100} |\n"}, 0),
+            ({"docs/a.md": f"{OPENING}\n{'é' * 101}\n```sh\n{'x' * 101}\n```\n"}, 2),
+            ({"docs/notes/a.md": f"{OPENING}\n{'x' * 101}\n"}, 0),
+            ({"docs/a.md": "# A page\n\nThis page says how to build and to test.\n"}, 1),
+            ({"docs/a.md": "# A page\n\nFor users.\n"}, 1),
+            ({"docs/a.md": "# A page\n\n| for users | of the library |\n|---|---|\n| how | to test |\n"}, 1),
+            ({"docs/a.md": "# A page\n\n    users ──▶ for users of the library, how to test\n"}, 1),
+            ({"docs/a.md": "# A page\n\n## For users of the library, how to build and test\n"}, 1),
+            ({"docs/a.md": "# A page\n"}, 1),
+        ],
+    ),
     (
         "maps",
         check_maps,

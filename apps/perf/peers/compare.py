@@ -8,7 +8,7 @@ not reach the jobs. The only exception is that our MPI functions get tcp by a va
 Jobs run A B C A B C ..., each in fresh processes, with rank i pinned to the i-th core. Before a round the program waits
 for a quiet machine. A job that was disturbed nevertheless is marked and does not count, unless most are.
 
-    rows.ROWS ─▶ for each round, row, contender: a job ─▶ records ─▶ figures.judge ─▶ report, JSON, plots
+    rows.ROWS ─▶ for each round, row, contender: a job ─▶ records ─▶ figures.judge ─▶ report, JSON, plots, docs
 """
 
 import argparse
@@ -22,6 +22,7 @@ import tempfile
 import time
 
 import contenders
+import docs_page
 import figures
 import machine
 import pairs
@@ -150,9 +151,10 @@ def measure(options):
             say("interrupted: this is what was measured so far")
     failures = [{"row": row, "contender": name, "why": why} for (row, name), why in run.failures.items()]
     about = {**machine.about(), "pinned": options.cores, "beside": machine.slowdown_beside(options.cores)}
-    return {"machine": about, "rounds": options.rounds,
-            "batches": options.batches, "contenders": [one.name for one in present], "missing": missing,
-            "yields": yields, "worker": options.worker, "failures": failures, "records": run.records}
+    return {"date": time.strftime("%Y-%m-%d"), "minutes": (time.monotonic() - run.start) / 60, "machine": about,
+            "rounds": options.rounds, "batches": options.batches, "contenders": [one.name for one in present],
+            "missing": missing, "yields": yields, "worker": options.worker, "failures": failures,
+            "records": run.records}
 
 
 def load(paths):
@@ -192,6 +194,8 @@ def parse_arguments():
     parser.add_argument("--prefix", help="where Canelé is installed (default: build/release, then PATH)")
     parser.add_argument("--json", metavar="FILE", help="write all samples and verdicts there; - is the output")
     parser.add_argument("--plots", metavar="DIR", help="write SVG and PNG there (needs Python's matplotlib)")
+    parser.add_argument("--docs", metavar="DIR", help="write the table into DIR/performance.md, between its two marks, "
+                        "and the plots of that table into DIR/plots")
     parser.add_argument("--from", nargs="+", metavar="FILE", dest="files", help="measure nothing: show earlier --json")
     options = parser.parse_args()
     if options.list:
@@ -214,6 +218,10 @@ def parse_arguments():
     options.contenders = options.contenders.split(",")
     if options.plots and (why := plots.missing()):
         parser.error(f"--plots: {why}")
+    if options.docs and options.worker:
+        parser.error("--docs: the table of --worker has no place in the page: leave one of them out")
+    if options.docs and (why := docs_page.missing(options.docs)):
+        parser.error(f"--docs: {why}")
     return options
 
 
@@ -228,6 +236,9 @@ def main():
     if not result["records"]:
         say("canele-perf compare: nothing was measured")
         return 1
+    if options.docs and result["worker"]:
+        say("canele-perf compare: --docs: this result compares workers, which has no place in the page")
+        return 1
     verdicts = report.verdicts(result)
     if options.json:
         text = json.dumps({**result, "rows": verdicts}, indent=1)
@@ -239,6 +250,9 @@ def main():
         report.show(result, verdicts)
     if options.plots:
         for path in plots.write(result, options.plots):
+            say(f"wrote {path}")
+    if options.docs:
+        for path in docs_page.write(result, verdicts, options.docs):
             say(f"wrote {path}")
     return 1 if result["failures"] else 0
 

@@ -72,7 +72,8 @@ class CompareTest(unittest.TestCase):
                                 (["--contenders", "lam"], "unknown contender lam; known: canele, "),
                                 (["--cores", "0,x"], "cores are whole numbers"),
                                 (["--cores", "0"], "two cores of "),
-                                (["--rounds", "0"], "at least one round"), (["--speed"], "--speed")):
+                                (["--rounds", "0"], "at least one round"), (["--speed"], "--speed"),
+                                (["--docs", "/nowhere"], "/nowhere/performance.md")):
             with self.subTest(arguments=arguments):
                 self.assertIn(word, self.compare(*arguments, code=2)[1])
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The four ways in which a host runtime lets communication progress (docs/native-api.md, "Progress"): in each, messages
+// The four ways in which a host runtime lets communication progress (docs/progress.md): in each, messages
 // small and large go both ways while the runtime's own thread computes.
 //
 // A runtime's thread for each rank, and the threads that the mode adds. "Computes" is a wait for a flag that a callback
