@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -26,19 +25,7 @@ std::string normalised(std::string_view text) {
   return all;
 }
 
-/// Returns the text of all pages of settings, one after the other.
-std::string pages(const std::filesystem::path& docs) {
-  std::stringstream text;
-  for (const auto& entry : std::filesystem::directory_iterator(docs)) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind("settings", 0) == 0 && entry.path().extension() == ".md") {
-      text << std::ifstream(entry.path()).rdbuf() << "\n### \n";
-    }
-  }
-  return text.str();
-}
-
-/// Returns the section of the pages from its heading to the next one.
+/// Returns the section of the page from its heading to the next one.
 std::string section(const std::string& page, const std::string& heading) {
   const auto start = page.find("### " + heading + "\n");
   if (start == std::string::npos) return {};
