@@ -5,7 +5,7 @@
 // The engine calls Driver; a driver calls DriverEvents. A driver includes this header and no other header of Canelé, so
 // that it can be built outside the tree.
 //
-//   engine ──open/connect/send/bulk/poll/arm──▶ Driver ──packet/landing/sent/connected/failed──▶ DriverEvents
+//   engine ──open/connect/send/bulk/poll/arm──▶ Driver ──packet/bulk_written/done/connected/failed──▶ DriverEvents
 //
 // State of a peer in one driver (the driver keeps the state; the engine sees only the events):
 //
@@ -13,7 +13,7 @@
 //        └────────(the peer connects first)──connected()──▶ up        close() from any state
 //
 // Threading: the engine serialises all calls on one instance, except wake() and, if the driver declares it,
-// remote_copy(). Any thread may make a call: the worker, a waiter, or an application thread that sends. A driver
+// rma(). Any thread may make a call: the worker, a waiter, or an application thread that sends. A driver
 // therefore needs no lock of its own and keeps nothing in thread-local storage.
 //
 // Memory-only drivers: a driver with `memory_only` set is called under the engine's lock. Its send and poll functions
@@ -25,11 +25,11 @@
 //    poll() is not re-entered: a callback may call send functions, but not poll().
 //  - Back-pressure has one answer: Status::full. It means that the driver took nothing. The driver then owes one
 //    DriverEvents::ready(rank) when room appears. A send is taken whole or not at all. The engine may retry before
-//    ready() (it does so with remote_copy() only). A retry may succeed, and adds no second ready().
+//    ready() (it does so with rma() only). A retry may succeed, and adds no second ready().
 //  - Every byte from a peer is untrusted: copy a header out of shared memory, check the copy, use the copy. On a
 //    malformed message the driver closes that peer and reports failed() with a reason that names the violation.
-//  - After failed(rank, ...), and after Take::refused for a packet of that rank, the driver makes no further callback
-//    for that rank. Every token handed in for it counts as returned, the tokens of remote_copy() included. Sends to it
+//  - After failed(rank, ...), and after Take::rejected for a packet of that rank, the driver makes no further callback
+//    for that rank. Every token handed in for it counts as returned, the tokens of rma() included. Sends to it
 //    answer failed.
 #pragma once
 
@@ -51,10 +51,10 @@
 namespace canele::drivers {
 
 /// Version of this contract. The engine rejects a driver that was built for another version.
-inline constexpr int contract_version = 13;
+inline constexpr int contract_version = 14;
 
 using Rank = std::int32_t;
-inline constexpr Rank everybody = -1;    ///< all peers of a driver: see Driver::expose().
+inline constexpr Rank all_peers = -1;    ///< see Driver::register_memory().
 using Address = std::vector<std::byte>;  ///< what a peer needs to connect; at most 512 bytes; public (no secrets).
 using Token = void*;                     ///< the engine's name for an operation; the driver never dereferences it.
 
@@ -75,25 +75,27 @@ enum class WakeUp : std::uint8_t {
 /// What a driver can do: plain data, fixed after open(). The conformance kit calls every operation that is declared
 /// here.
 struct Capabilities {
-  std::string_view name;            ///< for example "tcp"; users select the driver by this name.
-  bool memory_only = false;         ///< called under the engine's lock: no system calls (see the top of this file).
-  std::size_t max_inline = 0;       ///< largest packet for send_inline(), in bytes; 0: not supported.
-  std::size_t max_packet = 0;       ///< largest packet for send_packet() and reserve(), in bytes; at least 1 KiB.
-  bool reserves = false;            ///< reserve()/commit() work: the engine writes a packet into the driver's buffer.
-  bool bulk_stream = false;         ///< supports bulk_send(): writes into memory that the receiver names in landing().
-                                    ///< Required: large messages use it where the driver supports nothing better.
-  std::size_t max_bulk = 1u << 30;  ///< largest piece for bulk_send(), in bytes.
-  bool get = false;                 ///< remote_copy() can read from memory that the peer (the sender) has exposed.
-  bool put = false;                 ///< remote_copy() can write into memory that the peer (the receiver) has exposed.
-  bool copies_anywhere = false;     ///< any thread may call remote_copy(), which then answers ok or failed at once.
-  bool copies_by_hardware = false;  ///< a pending remote_copy() goes on while no thread is in the driver.
-  std::size_t max_copy = 1u << 30;  ///< largest piece for remote_copy(), in bytes.
-  std::size_t copy_from = 0;        ///< in bytes; below it, bulk_send() costs both ends less than remote_copy().
-  std::size_t copy_from_shared_core = 0;  ///< replaces copy_from where compute threads want this end's core: each piece
-                                          ///< of a stream then costs a thread switch, which one copy avoids.
-  std::size_t shelf = 0;                  ///< most bytes that expose() to `everybody` takes; 0: not supported.
-  std::size_t exposure_size = 0;  ///< largest exposure that expose() writes, in bytes; at most Exposure::max_size.
-  int shared_lines = 0;           ///< how many SharedLine each end of a pair has; 0: none.
+  std::string_view name;       ///< for example "tcp"; users select the driver by this name.
+  bool memory_only = false;    ///< called under the engine's lock: no system calls (see the top of this file).
+  std::size_t max_inline = 0;  ///< largest packet for send_inline(), in bytes; 0: not supported.
+  std::size_t max_packet = 0;  ///< largest packet for send_packet() and reserve(), in bytes; at least 1 KiB.
+  bool reserves = false;       ///< reserve()/commit() work: the engine writes a packet into the driver's buffer.
+  bool bulk_stream =
+      false;  ///< supports bulk_send(): writes into memory that the receiver names in bulk_destination().
+              ///< Required: large messages use it where the driver supports nothing better.
+  std::size_t max_bulk = 1u << 30;      ///< largest piece for bulk_send(), in bytes.
+  bool get = false;                     ///< rma() can read from memory that the peer (the sender) has registered.
+  bool put = false;                     ///< rma() can write into memory that the peer (the receiver) has registered.
+  bool rma_any_thread = false;          ///< any thread may call rma(), which then answers ok or failed at once.
+  bool rma_by_hardware = false;         ///< a pending rma() goes on while no thread is in the driver.
+  std::size_t max_rma = 1u << 30;       ///< largest piece for rma(), in bytes.
+  std::size_t rma_min = 0;              ///< in bytes; below it, bulk_send() costs both ends less than rma().
+  std::size_t rma_min_shared_core = 0;  ///< replaces rma_min where compute threads want this end's core: each piece
+                                        ///< of a stream then costs a thread switch, which one copy avoids.
+  std::size_t broadcast_segment = 0;    ///< most bytes that register_memory() for `all_peers` takes; 0: not supported.
+  std::size_t rkey_size =
+      0;                 ///< largest memory key that register_memory() writes, in bytes; at most MemoryKey::max_size.
+  int shared_lines = 0;  ///< how many SharedLine each end of a pair has; 0: none.
   WakeUp wake_up = WakeUp::none;
   bool reaches_self = false;        ///< can send to its own rank.
   bool reaches_local = false;       ///< can reach ranks of this host.
@@ -108,20 +110,20 @@ struct Capabilities {
 /// The engine's answer to a packet.
 enum class Take : std::uint8_t {
   taken,
-  later,   ///< not now: the driver keeps the packet and presents it again at a later poll(). Until the packet is taken,
-           ///< arm() answers false. It is no event: poll() does not count it.
-  refused  ///< malformed: the driver closes the peer and makes no further callback for it (the engine already knows the
-           ///< reason).
+  retry,  ///< not now: the driver keeps the packet and presents it again at a later poll(). Until the packet is taken,
+          ///< arm() answers false. It is no event: poll() does not count it.
+  rejected  ///< malformed: the driver closes the peer and makes no further callback for it (the engine already knows
+            ///< the reason).
 };
 
-/// Memory of this process that a peer may read or write while the exposure lasts. The bytes are opaque and travel to
-/// the peer; the handle stays in this process.
-struct Exposure {
+/// Key to registered memory of this process, which a peer may read or write until deregister() (UCX: a remote key). The
+/// bytes are opaque and travel to the peer; the handle stays in this process.
+struct MemoryKey {
   static constexpr std::size_t max_size = 256;
   std::uint16_t size = 0;
   std::byte bytes[max_size];
-  std::uint64_t handle = 0;  ///< for withdraw(); 0: nothing to withdraw
-  /// For an exposure to `everybody`: address of the copied data, valid until withdraw().
+  std::uint64_t handle = 0;  ///< for deregister(); 0: nothing to deregister
+  /// For the key for `all_peers`: address of the copied data, valid until deregister().
   const std::byte* copied = nullptr;
 };
 
@@ -153,8 +155,8 @@ struct RunTaken {
   Take next = Take::taken;
 };
 
-/// Direction of remote_copy(): get reads the peer's memory, put writes it.
-enum class Access : std::uint8_t { get, put };
+/// Operations of rma(): get reads the peer's memory, put writes it.
+enum class RmaOp : std::uint8_t { get, put };
 
 /// What the engine does for a driver. The driver makes all these calls from inside poll().
 class DriverEvents {
@@ -173,27 +175,28 @@ class DriverEvents {
   }
 
   /// Hints at a packet that the driver will present later. `bytes` is memory that the peer can still change. For
-  /// drivers that see packets before their turn, and only while looks_ahead is set. The driver hints at each packet
-  /// once, in order, including the packet that it presents next. At most look_ahead hinted packets wait to be
+  /// drivers that see packets before their turn, and only while wants_hints is set. The driver hints at each packet
+  /// once, in order, including the packet that it presents next. At most hints_ahead hinted packets wait to be
   /// presented. The hint changes no state.
-  virtual void foresee([[maybe_unused]] Rank from, [[maybe_unused]] std::span<const std::byte> bytes) noexcept {}
-  static constexpr int look_ahead = 24;
+  virtual void prefetch_hint([[maybe_unused]] Rank from, [[maybe_unused]] std::span<const std::byte> bytes) noexcept {}
+  static constexpr int hints_ahead = 24;
   /// True if hints are worthwhile. The engine sets it in packet() and packets().
-  bool looks_ahead = false;
+  bool wants_hints = false;
 
-  /// Asks where bytes [offset, offset + length) of bulk transfer `key` from `from` go; they are ready to be written.
-  /// Writes at most `max` pieces to `out`, in order, and returns their number. The pieces are lent until landed() for
-  /// them, the next landing() for that transfer, or failed(). Until then the driver presents nothing else from this
-  /// rank. The pieces may cover less than `length` bytes, never more: the driver then asks again for the rest. 0 means
-  /// that no receive wants the bytes (an unknown key): the driver drops all `length` bytes.
-  virtual int landing(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
-                      int max) = 0;
+  /// Asks where bytes [offset, offset + length) of bulk transfer `transfer_id` from `from` go; they are ready to be
+  /// written. Writes at most `max` pieces to `out`, in order, and returns their number. The pieces are lent until
+  /// bulk_written() for them, the next bulk_destination() for that transfer, or failed(). Until then the driver
+  /// presents nothing else from this rank. The pieces may cover less than `length` bytes, never more: the driver then
+  /// asks again for the rest. 0 means that no receive wants the bytes (an unknown transfer): the driver drops all
+  /// `length` bytes.
+  virtual int bulk_destination(Rank from, std::uint64_t transfer_id, std::uint64_t offset, std::uint64_t length,
+                               iovec* out, int max) = 0;
 
-  /// Reports that `length` bytes at `offset` have been written where the last landing() for them said.
-  virtual void landed(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) = 0;
+  /// Reports that `length` bytes at `offset` have been written where the last bulk_destination() for them said.
+  virtual void bulk_written(Rank from, std::uint64_t transfer_id, std::uint64_t offset, std::uint64_t length) = 0;
 
   /// Reports that an operation that answered `pending` is complete; its memory belongs to the engine again. `status` is
-  /// ok, or failed (a remote_copy() whose other end cannot be reached).
+  /// ok, or failed (an rma() whose other end cannot be reached).
   virtual void done(Token token, Status status) = 0;
 
   /// Reports that there is room again after `full`.
@@ -226,15 +229,15 @@ class DriverContext {
   /// Returns a rank whose process is dead according to the launcher, or -1: none. Each dead rank is returned once, to
   /// drivers that do not detect failures. Such a driver asks in poll(). It then calls failed(rank, true, ...) from some
   /// poll(), as soon as nothing writes into the engine's memory for that peer any more.
-  virtual Rank next_death() { return -1; }
+  virtual Rank next_failed_rank() { return -1; }
   /// Writes one line for users at the given level (0 error, 1 warning, 2 info, 3 debug).
   virtual void log(int level, std::string_view text) = 0;
 
-  Rank rank = 0;          ///< this process's rank.
-  Rank size = 1;          ///< number of ranks in the job.
-  bool crowded = false;   ///< oversubscribed: this host has more ranks than processing units. A thread that finds no
-                          ///< work then yields its core.
-  std::uint64_t job = 0;  ///< identifies the job; equal in all ranks.
+  Rank rank = 0;                      ///< this process's rank.
+  Rank size = 1;                      ///< number of ranks in the job.
+  bool oversubscribed = false;        ///< this host has more ranks than processing units. A thread that finds no
+                                      ///< work then yields its core.
+  std::uint64_t job = 0;              ///< identifies the job; equal in all ranks.
   std::uint64_t incarnation = 0;      ///< identifies this process; every start of a rank has another one.
   std::string argument;               ///< what the user wrote after the driver's name and a colon; "": nothing.
   std::span<const std::byte> secret;  ///< 16 bytes shared by the job; never send or log them.
@@ -327,48 +330,49 @@ class Driver {
     if (size > 0) count_send(Status::ok, size);
   }
 
-  /// Writes bytes [offset, offset + size) of transfer `key` to the peer, whose driver asks its engine where they go.
-  /// `key` is the peer's name for the transfer. The answers are those of send_packet(), but a memory_only driver never
-  /// answers pending. The bytes stay in order with packets to the same peer. size <= max_bulk.
-  Status bulk_send(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count, std::size_t size,
-                   Token token) {
+  /// Writes bytes [offset, offset + size) of transfer `transfer_id` to the peer, whose driver asks its engine where
+  /// they go. `transfer_id` is the peer's name for the transfer. The answers are those of send_packet(), but a
+  /// memory_only driver never answers pending. The bytes stay in order with packets to the same peer. size <= max_bulk.
+  Status bulk_send(Rank peer, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces, int count,
+                   std::size_t size, Token token) {
     assert(capabilities_.bulk_stream && size > 0);
-    const Status status = bulk_send_impl(peer, key, offset, pieces, count, size, token);
+    const Status status = bulk_send_impl(peer, transfer_id, offset, pieces, count, size, token);
     if (status == Status::full) ++counters.full;
     if (status == Status::ok || status == Status::pending) counters.bulk_bytes_sent += size;
     return status;
   }
 
-  /// Makes memory accessible to the peer for one kind of access; the engine sends *exposure to the peer. Answers ok, or
+  /// Makes memory accessible to the peer for one kind of operation; the engine sends *rkey to the peer. Answers ok, or
   /// failed: not possible for this memory (too many pieces). A driver that makes system calls may register the memory
   /// here. The engine keeps the memory alive until the peer has said that it is done, or is dead. It then calls
-  /// withdraw() with the handle.
+  /// deregister() with the handle.
   ///
-  /// With peer = `everybody`, for get only: the driver copies the pieces at once to where every peer can read them. The
-  /// pieces together have at most capabilities().shelf bytes. The copy costs the peers less than expose() to each of
-  /// them. The caller need not keep the pieces, and the handle is not 0. failed: no room at present. Any thread may
-  /// call expose() to `everybody` and withdraw() of its handle, concurrently with any other function.
-  Status expose(Rank peer, Access access, const iovec* pieces, int count, Exposure* exposure) {
-    assert(access == Access::get ? capabilities_.get : capabilities_.put);
-    assert(peer != everybody || (access == Access::get && capabilities_.shelf != 0));
-    const Status status = expose_impl(peer, access, pieces, count, exposure);
-    assert(status == Status::failed || exposure->size <= capabilities_.exposure_size);
+  /// With peer = `all_peers`, for get only: the driver copies the pieces at once to where every peer can read them. The
+  /// pieces together have at most capabilities().broadcast_segment bytes. The copy costs the peers less than
+  /// register_memory() for each of them. The caller need not keep the pieces, and the handle is not 0. failed: no room
+  /// at present. Any thread may call register_memory() for `all_peers` and deregister() of its handle, concurrently
+  /// with any other function.
+  Status register_memory(Rank peer, RmaOp op, const iovec* pieces, int count, MemoryKey* rkey) {
+    assert(op == RmaOp::get ? capabilities_.get : capabilities_.put);
+    assert(peer != all_peers || (op == RmaOp::get && capabilities_.broadcast_segment != 0));
+    const Status status = register_memory_impl(peer, op, pieces, count, rkey);
+    assert(status == Status::failed || rkey->size <= capabilities_.rkey_size);
     return status;
   }
 
-  /// Ends an exposure. Not called for handle 0.
-  void withdraw(std::uint64_t handle) { withdraw_impl(handle); }
+  /// Ends a registration. Not called for handle 0.
+  void deregister(std::uint64_t handle) { deregister_impl(handle); }
 
-  /// Copies bytes [offset, offset + size) between memory that the peer has exposed and `pieces`; size <= max_copy. ok:
-  /// copied. pending: done(token) follows. full: nothing was taken. failed: the other end is gone, or the exposure is
-  /// malformed. With copies_anywhere, several threads may call it at once, concurrently with any other function of this
+  /// Copies bytes [offset, offset + size) between memory that the peer has registered and `pieces`; size <= max_rma.
+  /// ok: copied. pending: done(token) follows. full: nothing was taken. failed: the other end is gone, or the key is
+  /// malformed. With rma_any_thread, several threads may call it at once, concurrently with any other function of this
   /// instance. It then answers ok or failed only and makes no callback. It may make system calls even in a memory_only
   /// driver.
-  Status remote_copy(Rank peer, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
-                     const iovec* pieces, int count, std::size_t size, Token token) {
-    assert(access == Access::get ? capabilities_.get : capabilities_.put);
-    assert(size > 0 && size <= capabilities_.max_copy);
-    return remote_copy_impl(peer, access, exposure, offset, pieces, count, size, token);
+  Status rma(Rank peer, RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset, const iovec* pieces, int count,
+             std::size_t size, Token token) {
+    assert(op == RmaOp::get ? capabilities_.get : capabilities_.put);
+    assert(size > 0 && size <= capabilities_.max_rma);
+    return rma_impl(peer, op, rkey, offset, pieces, count, size, token);
   }
 
   /// Returns the cache lines that both processes of the pair can change. Through them, sender and receiver of a large
@@ -394,7 +398,7 @@ class Driver {
 
   /// Looks for arrivals and completions, and reports them; at most about `budget` packets. Also continues stalled
   /// output (short writes). Returns how many events it reported: every callback counts, except a packet that was
-  /// answered `later`. 0 means that truly nothing happened.
+  /// answered `retry`. 0 means that truly nothing happened.
   int poll(int budget) {
     polls_.store(polls() + 1, std::memory_order_relaxed);
     return poll_impl(budget);
@@ -460,10 +464,10 @@ class Driver {
   virtual Status bulk_send_impl(Rank, std::uint64_t, std::uint64_t, const iovec*, int, std::size_t, Token) {
     return Status::failed;
   }
-  virtual Status expose_impl(Rank, Access, const iovec*, int, Exposure*) { return Status::failed; }
-  virtual void withdraw_impl(std::uint64_t) {}
-  virtual Status remote_copy_impl(Rank, Access, std::span<const std::byte>, std::uint64_t, const iovec*, int,
-                                  std::size_t, Token) {
+  virtual Status register_memory_impl(Rank, RmaOp, const iovec*, int, MemoryKey*) { return Status::failed; }
+  virtual void deregister_impl(std::uint64_t) {}
+  virtual Status rma_impl(Rank, RmaOp, std::span<const std::byte>, std::uint64_t, const iovec*, int, std::size_t,
+                          Token) {
     return Status::failed;
   }
   virtual int poll_impl(int budget) = 0;
@@ -479,18 +483,16 @@ class Driver {
   std::atomic<std::uint64_t> polls_{0};
 };
 
-/// How a driver is found: each family defines one, listed in comm's registry (or exported by a module).
+/// How the engine finds a driver. Each family defines one factory, listed in comm's registry (or exported by a module).
 struct DriverFactory {
-  int contract;  ///< How the engine finds a driver. Each family defines one factory, listed in comm's registry (or
-                 ///< exported by a module).
-  std::string_view name;     ///< contract_version when the driver was compiled.
-  std::string_view summary;  ///< for example "tcp".
+  int contract;              ///< contract_version when the driver was compiled.
+  std::string_view name;     ///< for example "tcp".
+  std::string_view summary;  ///< one line for canele-info
   std::unique_ptr<Driver> (*create)();
-  /// one line for canele-info
+  /// Returns "" if the driver can run on this machine, else why not. Cheap, and leaves nothing behind.
   std::string (*unavailable)();
 };
 
-/// Returns "" if the driver can run on this machine, else why not. Cheap, and leaves nothing behind.
 #define CANELE_DRIVER_MODULE(factory)                                                                             \
   extern "C" __attribute__((visibility("default"))) const canele::drivers::DriverFactory* canele_driver_module(); \
   extern "C" const canele::drivers::DriverFactory* canele_driver_module() { return &(factory); }

@@ -3,7 +3,7 @@
 // Asymmetric fences: for two threads that must not both miss what the other has just written. The frequent side pays
 // nothing. The rare side makes a system call that executes a fence on all processors of the program (membarrier(2)).
 //
-// Used by submit_lock.hpp and summons.hpp. Any thread.
+// Used by submit_lock.hpp and event_count.hpp. Any thread.
 //
 // light() is no instruction; it only forbids the compiler to reorder. It orders a store before a later load only
 // towards threads that call heavy(). ThreadSanitizer does not know that, so the fences are not available there.

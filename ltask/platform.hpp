@@ -132,7 +132,7 @@ class Platform {
   virtual bool move_to_unit(int /*unit*/) noexcept { return false; }
 
   /// Returns the OS index of the unit that falls to the share-th of several threads, in turn. -1: the calling thread is
-  /// bound, or the unit is unknown.
+  /// pinned, or the unit is unknown.
   virtual int share_of_units(unsigned /*share*/) noexcept { return -1; }
 
   /// Keeps the calling thread off that unit, as far as it may run elsewhere; -1: off none. Returns false if nothing was

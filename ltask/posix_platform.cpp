@@ -239,9 +239,9 @@ class TimerAlarm final : public Alarm {
   bool works() { return timer_ >= 0 && epoll_ >= 0 && control(EPOLL_CTL_ADD, timer_, EPOLLIN); }
 
   void set(std::uint64_t ns) noexcept override {
-    const std::uint64_t date = read_clock() + ns;
-    until_.store(date, std::memory_order_seq_cst);
-    if (date < armed_.load(std::memory_order_seq_cst)) arm();
+    const std::uint64_t deadline = read_clock() + ns;
+    until_.store(deadline, std::memory_order_seq_cst);
+    if (deadline < armed_.load(std::memory_order_seq_cst)) arm();
   }
   bool watch(int descriptor) noexcept override {
     if (!control(EPOLL_CTL_ADD, descriptor, EPOLLONESHOT)) return false;
@@ -277,15 +277,15 @@ class TimerAlarm final : public Alarm {
   }
   /// Arms the timer. A thread that arms it for later than another thread wants at that moment arms it again.
   void arm() noexcept {
-    std::uint64_t date = 0;
+    std::uint64_t deadline = 0;
     do {
-      date = until_.load(std::memory_order_seq_cst);
-      armed_.store(date, std::memory_order_seq_cst);
+      deadline = until_.load(std::memory_order_seq_cst);
+      armed_.store(deadline, std::memory_order_seq_cst);
       itimerspec when{};
-      when.it_value = {static_cast<time_t>(date / ns_per_second), static_cast<long>(date % ns_per_second)};
+      when.it_value = {static_cast<time_t>(deadline / ns_per_second), static_cast<long>(deadline % ns_per_second)};
       [[maybe_unused]] const int code = timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
       assert(code == 0);
-    } while (until_.load(std::memory_order_seq_cst) < date);
+    } while (until_.load(std::memory_order_seq_cst) < deadline);
   }
 
   const int timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), epoll_ = epoll_create1(EPOLL_CLOEXEC);
@@ -412,7 +412,7 @@ class PosixPlatform final : public Platform {
   bool move_to_unit(int unit) noexcept override {
     cpu_set_t before, there;
     if (unit < 0 || unit >= CPU_SETSIZE || sched_getaffinity(0, sizeof before, &before) != 0) return false;
-    if (!CPU_ISSET(unit, &before)) return false;  // the thread was bound elsewhere
+    if (!CPU_ISSET(unit, &before)) return false;  // the thread was pinned elsewhere
     CPU_ZERO(&there);
     CPU_SET(unit, &there);
     const bool moved = sched_setaffinity(0, sizeof there, &there) == 0;
@@ -435,7 +435,7 @@ class PosixPlatform final : public Platform {
     thread_local KeptOff kept;
     cpu_set_t now;
     if (unit >= CPU_SETSIZE || sched_getaffinity(0, sizeof now, &now) != 0) return false;
-    // If other code has bound the thread meanwhile, that binding holds.
+    // If other code has pinned the thread meanwhile, that pinning holds.
     const bool ours = kept.unit >= 0 && CPU_EQUAL(&now, &kept.set);
     const cpu_set_t before = ours ? kept.before : now;
     cpu_set_t wanted = before;

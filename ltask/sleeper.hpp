@@ -20,9 +20,9 @@ namespace canele::ltask {
 
 /// An event that one thread waits for, beside the work of all threads: a reason not to sleep.
 struct Called {
-  bool (*look)(const void*) = nullptr;
+  bool (*check)(const void*) = nullptr;
   const void* at = nullptr;
-  bool operator()() const { return look != nullptr && look(at); }
+  bool operator()() const { return check != nullptr && check(at); }
 };
 
 class Sleeper {

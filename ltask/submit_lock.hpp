@@ -11,7 +11,7 @@
 //
 //   word:  0            free, queue empty
 //          1            taken, queue empty
-//          2            biased: one thread, its owner, takes and leaves it by a flag of its own
+//          2            biased: one thread, its owner, locks and unlocks it by a flag of its own
 //          3            put down: as 1, but there is no holder
 //          pointer      taken, top of a LIFO list of nodes (reversed when it is taken out: FIFO per thread)
 //          pointer + 1  put down, and the same list
@@ -26,11 +26,11 @@
 // one of these threads comes.
 //
 // The bias (as in biased locking, Kawachiya 2002, with an asymmetric fence for its handshake) works as follows. A
-// thread that has unlocked often in a row leaves the word biased. From then on it enters by two plain steps, and leaves
+// thread that has unlocked often in a row leaves the word biased. From then on it locks by two plain steps, and unlocks
 // by two:
 //
-//   enter:  inside = 1 · still biased? ─yes─▶ has it          leave:  inside = 0 · still biased? ─yes─▶ has left it
-//                             └─no─┐                                                    └─no─┐
+//   lock:  inside = 1 · still biased? ─yes─▶ has it          unlock:  inside = 0 · still biased? ─yes─▶ is free
+//                            └─no─┐                                                     └─no─┐
 //   another:  word 2 → 1, bias = 0, heavy fence, inside? ─yes─▶ links its post               │
 //                                                  └─no──▶ claim ◀── one of the two gets it ─┘
 //
@@ -39,8 +39,8 @@
 // get the next time.
 //
 // Some words are protected by the lock, although other threads also change them without it, by atomic operations. The
-// owner of the bias may change such words by plain steps. The other threads therefore announce a visit. Between begin
-// and end of a visit no thread gets the bias, and a thread that has the bias loses it. (The owner itself enters the
+// owner of the bias may change such words by plain steps. The other threads therefore begin a guard. Between begin
+// and end of a guard no thread gets the bias, and a thread that has the bias loses it. (The owner itself takes the
 // lock instead.)
 //
 // Rejected: an exchange-then-link queue (a descheduled pusher hides every later entry).
@@ -77,22 +77,22 @@ class BasicSubmitLock {
   }
 
   enum class Entry : std::uint8_t {
-    entered,   ///< the caller has the lock, and keeps the node.
+    locked,    ///< the caller has the lock, and keeps the node.
     linked,    ///< the node is linked, for the holder.
     inherited  ///< the node is linked behind others, and the caller is the holder.
   };
   /// Takes the lock, or links `node`.
-  Entry enter_or_push(Node& node) noexcept {
-    if (try_enter_as_owner()) return Entry::entered;
+  Entry lock_or_push(Node& node) noexcept {
+    if (try_lock_as_owner()) return Entry::locked;
     std::uintptr_t seen = word_.load(std::memory_order_relaxed);
     for (;;) {
       if (seen == free_word) {
         if (word_.compare_exchange_weak(seen, taken_word, std::memory_order_acquire, std::memory_order_relaxed)) {
           note_entry();
-          return Entry::entered;
+          return Entry::locked;
         }
       } else if (seen == biased_word) {
-        if (take_bias_away()) return Entry::entered;
+        if (revoke_bias()) return Entry::locked;
         seen = word_.load(std::memory_order_relaxed);
       } else if (is_put_down(seen)) {
         node.next = list_of(seen);
@@ -123,19 +123,19 @@ class BasicSubmitLock {
   }
 
   /// Removes the oldest linked node and returns it; nullptr: there is none. Called by the holder after a failed attempt
-  /// to leave.
+  /// to unlock.
   Node* next_linked() noexcept {
     if (rest_ == nullptr) rest_ = take();
     Node* const node = rest_;
     if (node != nullptr) rest_ = node->next;
     return node;
   }
-  /// Returns whether nodes are left that were taken out of the word. Then the holder may not leave, but may put the
+  /// Returns whether nodes are left that were taken out of the word. Then the holder may not unlock, but may put the
   /// lock down.
   bool has_rest() const noexcept { return rest_ != nullptr; }
-  /// Gives the lock up with what is linked. Called by the holder after a failed attempt to leave.
+  /// Gives the lock up with what is linked. Called by the holder after a failed attempt to unlock.
   void put_down() noexcept {
-    assert(entered_by_ == nullptr);
+    assert(locked_by_ == nullptr);
     last_ = nullptr;
     row_ = 0;
     std::uintptr_t seen = word_.load(std::memory_order_relaxed);
@@ -148,43 +148,43 @@ class BasicSubmitLock {
   bool seems_put_down() const noexcept { return is_put_down(word_.load(std::memory_order_relaxed)); }
 
   /// Takes the lock if it is free. Inlined: the owner's few steps cost less than a call.
-  [[gnu::always_inline]] bool try_enter() noexcept { return try_enter_as_owner() || try_enter_in_turn(); }
-  [[gnu::noinline]] bool try_enter_in_turn() noexcept {
+  [[gnu::always_inline]] bool try_lock() noexcept { return try_lock_as_owner() || try_lock_in_turn(); }
+  [[gnu::noinline]] bool try_lock_in_turn() noexcept {
     std::uintptr_t seen = word_.load(std::memory_order_relaxed);
     if (seen == biased_word) [[unlikely]]
-      return take_bias_away();
+      return revoke_bias();
     return seen == free_word &&
            word_.compare_exchange_strong(seen, taken_word, std::memory_order_acquire, std::memory_order_relaxed) &&
            note_entry();
   }
 
   /// Takes the lock if the caller owns the bias.
-  [[gnu::always_inline]] bool try_enter_as_owner() noexcept {
+  [[gnu::always_inline]] bool try_lock_as_owner() noexcept {
     Owner* const owner = bias_.load(std::memory_order_acquire);
     if (owner == nullptr || owner->thread != Fences::self()) return false;
     owner->inside.store(true, std::memory_order_relaxed);
-    Fences::light();  // partner: the heavy fence in take_bias_away()
+    Fences::light();  // partner: the heavy fence in revoke_bias()
     return bias_.load(std::memory_order_acquire) == owner || lost_on_the_way_in(*owner);
   }
 
-  /// Gives the lock up and returns nullptr, or keeps it and returns what was linked, oldest first. For the holder.
-  Node* leave() noexcept { return try_leave() ? nullptr : take(); }
+  /// Unlocks and returns nullptr, or keeps the lock and returns what was linked, oldest first. For the holder.
+  Node* unlock_or_take() noexcept { return try_unlock() ? nullptr : take(); }
 
-  /// Gives the lock up if nothing is linked. For the holder.
-  bool try_leave() noexcept { return leave_as_owner() || try_leave_in_turn(); }
-  /// Returns true if the holder had entered as owner and has now left. Returns false if it still holds the lock, and
+  /// Unlocks if nothing is linked. For the holder.
+  bool try_unlock() noexcept { return unlock_as_owner() || try_unlock_in_turn(); }
+  /// Returns true if the holder had locked as owner and has now unlocked. Returns false if it still has the lock, and
   /// not as owner (any more).
-  [[gnu::always_inline]] bool leave_as_owner() noexcept {
-    Owner* const owner = entered_by_;
+  [[gnu::always_inline]] bool unlock_as_owner() noexcept {
+    Owner* const owner = locked_by_;
     if (owner == nullptr) return false;
-    // release: take_bias_away() acquires `inside`, and then sees what this holder did.
+    // release: revoke_bias() acquires `inside`, and then sees what this holder did.
     owner->inside.store(false, std::memory_order_release);
-    Fences::light();  // partner: the heavy fence in take_bias_away()
+    Fences::light();  // partner: the heavy fence in revoke_bias()
     return bias_.load(std::memory_order_acquire) == owner || !claim(*owner);
   }
-  bool try_leave_in_turn() noexcept {
+  bool try_unlock_in_turn() noexcept {
     if (row_ >= row_needed_ && row_needed_ != 0) [[unlikely]]
-      return leave_biased();
+      return unlock_biased();
     std::uintptr_t seen = taken_word;
     return word_.compare_exchange_strong(seen, free_word, std::memory_order_release, std::memory_order_relaxed);
   }
@@ -208,15 +208,15 @@ class BasicSubmitLock {
     return reversed;
   }
 
-  /// Returns whether the holder has entered as owner. Then no visitor is past the begin of its visit.
-  bool has_owner() const noexcept { return entered_by_ != nullptr; }
-  /// Begins a visit. Returns true if there may be an owner. The visitor must then take the lock and leave it before it
-  /// changes anything.
-  bool begin_visit() noexcept {
-    visitors_.fetch_add(1, std::memory_order_seq_cst);
+  /// Returns whether the holder has locked as owner. Then no other thread is past the begin of its guard.
+  bool has_owner() const noexcept { return locked_by_ != nullptr; }
+  /// Begins a guard. Returns true if there may be an owner. The caller must then lock and unlock before it changes
+  /// anything.
+  bool begin_guard() noexcept {
+    guards_.fetch_add(1, std::memory_order_seq_cst);
     return may_be_biased_.load(std::memory_order_seq_cst);
   }
-  void end_visit() noexcept { visitors_.fetch_sub(1, std::memory_order_release); }
+  void end_guard() noexcept { guards_.fetch_sub(1, std::memory_order_release); }
 
   /// Marks the lock as taken for ever, whatever it was. Called in the child of a fork, whose copy no thread may have
   /// again.
@@ -243,7 +243,7 @@ class BasicSubmitLock {
   /// to one thread. It is used again only when the revoking thread has finished with it.
   struct Owner {
     const void* thread = nullptr;
-    std::atomic<bool> inside{false}, claimed{false}, over{false};
+    std::atomic<bool> inside{false}, claimed{false}, ended{false};
   };
 
   /// Handles a revocation that happens as the owner enters. Returns true if the caller has the lock all the same.
@@ -255,7 +255,7 @@ class BasicSubmitLock {
   /// owner, if it was inside or entering, or the revoking thread.
   [[gnu::cold, gnu::noinline]] bool claim(Owner& owner) noexcept {
     if (owner.claimed.exchange(true, std::memory_order_acq_rel)) return false;
-    entered_by_ = nullptr;
+    locked_by_ = nullptr;
     may_be_biased_.store(false, std::memory_order_release);
     row_needed_ = std::min(2 * row_needed_, most_needed_);
     row_ = 0;
@@ -263,14 +263,14 @@ class BasicSubmitLock {
   }
 
   /// Revokes the bias. Returns true if the caller holds the lock.
-  [[gnu::cold, gnu::noinline]] bool take_bias_away() noexcept {
+  [[gnu::cold, gnu::noinline]] bool revoke_bias() noexcept {
     std::uintptr_t seen = biased_word;
     if (!word_.compare_exchange_strong(seen, taken_word, std::memory_order_acq_rel, std::memory_order_relaxed))
       return false;  // another thread does it
     Owner& owner = *bias_.exchange(nullptr, std::memory_order_acq_rel);
-    Fences::heavy();  // partners: the light fences in try_enter_as_owner() and leave_as_owner()
+    Fences::heavy();  // partners: the light fences in try_lock_as_owner() and unlock_as_owner()
     const bool won = !owner.inside.load(std::memory_order_acquire) && claim(owner);
-    owner.over.store(true, std::memory_order_release);
+    owner.ended.store(true, std::memory_order_release);
     return won;
   }
 
@@ -281,7 +281,7 @@ class BasicSubmitLock {
     return true;
   }
 
-  [[gnu::cold, gnu::noinline]] bool leave_biased() noexcept {
+  [[gnu::cold, gnu::noinline]] bool unlock_biased() noexcept {
     std::uintptr_t seen = taken_word;
     row_ = 0;
     Owner* const owner = bias_is_welcome() ? own_bias() : nullptr;
@@ -289,23 +289,23 @@ class BasicSubmitLock {
       may_be_biased_.store(false, std::memory_order_release);
       return word_.compare_exchange_strong(seen, free_word, std::memory_order_release, std::memory_order_relaxed);
     }
-    entered_by_ = owner;
+    locked_by_ = owner;
     bias_.store(owner, std::memory_order_release);
     if (word_.compare_exchange_strong(seen, biased_word, std::memory_order_release, std::memory_order_relaxed))
       return true;
     bias_.store(nullptr, std::memory_order_relaxed);
-    owner->over.store(true, std::memory_order_relaxed);  // no thread has seen it: the word never said so
-    entered_by_ = nullptr;
+    owner->ended.store(true, std::memory_order_relaxed);  // no thread has seen it: the word never said so
+    locked_by_ = nullptr;
     may_be_biased_.store(false, std::memory_order_release);
     return false;
   }
 
-  /// Announces the bias that the holder is about to give itself. Returns whether there is no visitor; a later one will
+  /// Announces the bias that the holder is about to give itself. Returns whether there is no guard; a later one will
   /// check the lock.
   bool bias_is_welcome() noexcept {
-    // partner: begin_visit(), which writes visitors_ and then reads may_be_biased_. One of the two sees the other.
+    // partner: begin_guard(), which writes guards_ and then reads may_be_biased_. One of the two sees the other.
     may_be_biased_.store(true, std::memory_order_seq_cst);
-    return visitors_.load(std::memory_order_seq_cst) == 0;
+    return guards_.load(std::memory_order_seq_cst) == 0;
   }
 
   /// Returns the calling thread's bias, ready for use; nullptr: it may have none now. For the holder.
@@ -317,34 +317,34 @@ class BasicSubmitLock {
     if (owner == owners_ + owner_count_) {
       ++owner_count_;
       owner->thread = self;
-    } else if (!owner->over.load(std::memory_order_acquire)) {
+    } else if (!owner->ended.load(std::memory_order_acquire)) {
       return nullptr;
     }
-    owner->over.store(false, std::memory_order_relaxed);
+    owner->ended.store(false, std::memory_order_relaxed);
     owner->claimed.store(false, std::memory_order_relaxed);
     return owner;
   }
 
   alignas(64) std::atomic<std::uintptr_t> word_{free_word};
-  std::atomic<Owner*> bias_{nullptr};  ///< the thread that may enter as owner
-  Owner* entered_by_ = nullptr;        ///< from here on for the holder only: the bias in force when it entered.
+  std::atomic<Owner*> bias_{nullptr};  ///< the thread that may lock as owner
+  Owner* locked_by_ = nullptr;         ///< from here on for the holder only: the bias in force when it locked.
   Node* rest_ = nullptr;               ///< taken out of the word and not run yet, oldest first.
   const void* last_ = nullptr;         ///< thread of the last ordinary entry; `row_`: how often in a row.
   std::uint32_t row_ = 0, row_needed_ = 0, most_needed_ = longest_row;
   std::size_t owner_count_ = 0;             ///< biases that were ever used
   std::atomic<bool> may_be_biased_{false};  ///< true from before a bias is given until after it was revoked
-  std::atomic<std::uint32_t> visitors_{0};
+  std::atomic<std::uint32_t> guards_{0};
   alignas(64) Owner owners_[most_owners];
 };
 using SubmitLock = BasicSubmitLock<AsymmetricFences>;
 
-/// Gate: a try-lock that remembers that another thread was turned away; leave() then returns true: "check again". It
+/// CombiningTryLock: a try-lock that remembers that another thread was turned away: the holder then checks again. It
 /// serializes the calls on one driver instance. A thread that finds it taken leaves a mark, not a queue entry.
-class Gate {
+class CombiningTryLock {
  public:
-  /// Returns true if the caller has taken the gate. Returns false if another thread has it, which will check again
-  /// before it leaves.
-  bool enter() noexcept {
+  /// Returns true if the caller has taken the lock. Returns false if another thread has it, which will check again
+  /// before it unlocks.
+  bool try_lock_or_delegate() noexcept {
     std::uint32_t seen = state_.load(std::memory_order_relaxed);
     for (;;) {
       const std::uint32_t next = seen == 0 ? 1u : 2u;
@@ -352,18 +352,17 @@ class Gate {
         return seen == 0;
     }
   }
-  /// Takes the gate only if it is free; leaves no mark.
-  bool try_enter() noexcept {
+  /// Takes the lock only if it is free; leaves no mark.
+  bool try_lock() noexcept {
     std::uint32_t seen = 0;
     return state_.load(std::memory_order_relaxed) == 0 &&
            state_.compare_exchange_strong(seen, 1, std::memory_order_acquire, std::memory_order_relaxed);
   }
-  /// Leaves the gate. Returns true if another thread came in the meantime: the caller still has the gate, and checks
-  /// again.
-  bool leave() noexcept {
+  /// Unlocks. Returns true if another thread came in the meantime: the caller still has the lock, and checks again.
+  bool unlock_or_repeat() noexcept {
     std::uint32_t seen = 1;
     if (state_.compare_exchange_strong(seen, 0, std::memory_order_release, std::memory_order_relaxed)) return false;
-    // An exchange, which acquires from each enter() whose mark it takes back. So the holder's next check sees what that
+    // An exchange, which acquires from each thread whose mark it takes back. So the holder's next check sees what that
     // thread wants. A plain store could be delayed beyond that check, and erase the mark of a thread that came after
     // it.
     state_.exchange(1, std::memory_order_acq_rel);

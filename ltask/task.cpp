@@ -48,15 +48,17 @@ void Task::finish() noexcept {
 bool Task::unmask() noexcept {
   const std::uint8_t before = change_word(control, [](std::uint8_t seen) {
     const auto open = static_cast<std::uint8_t>(seen & ~masked);
-    return (seen & state_bits) == held ? with_state(open, ready) : open;
+    return (seen & state_bits) == deferred ? with_state(open, ready) : open;
   });
-  return (before & state_bits) == held;
+  return (before & state_bits) == deferred;
 }
 
 /// Begins a steerable task that the caller has taken out of the queue. Returns false if the task is masked, and is now
-/// held.
+/// deferred.
 bool Task::begin() noexcept {
-  const auto decide = [](std::uint8_t seen) { return (seen & (masked | cancelled_flag)) == masked ? held : running; };
+  const auto decide = [](std::uint8_t seen) {
+    return (seen & (masked | cancelled_flag)) == masked ? deferred : running;
+  };
   const std::uint8_t before = change_word(control, [&](std::uint8_t seen) { return with_state(seen, decide(seen)); });
   assert((before & state_bits) == ready);
   return decide(before) == running;
@@ -80,9 +82,9 @@ bool TaskQueue::cancel(Task& task) noexcept {
   const std::uint8_t before = change_word(task.control, [](std::uint8_t seen) {
     if ((seen & Task::state_bits) == Task::idle) return seen;
     const auto flagged = static_cast<std::uint8_t>(seen | Task::cancelled_flag);
-    return (seen & Task::state_bits) == Task::held ? with_state(flagged, Task::ready) : flagged;
+    return (seen & Task::state_bits) == Task::deferred ? with_state(flagged, Task::ready) : flagged;
   });
-  if ((before & Task::state_bits) == Task::held) submit(task);
+  if ((before & Task::state_bits) == Task::deferred) submit(task);
   return (before & Task::state_bits) != Task::idle;
 }
 

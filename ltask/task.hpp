@@ -13,9 +13,9 @@
 //             ┌──────── again ────────┐
 //             ▼                       │
 //   idle ─▶ ready ─▶ running ─finish─▶ idle        masked: not run; the thread that takes it out of the queue
-//             │ ▲                                  leaves it held, and the one that unmasks it submits it again
+//             │ ▲                                  leaves it deferred, and the one that unmasks it submits it again
 //      masked ▼ │ unmask, cancel
-//             held
+//             deferred
 //
 // Rejected: one list under one lock (a submitter would wait for the poller).
 // Rejected: a consumer that takes a whole batch (one long callback would hold up the rest of it).
@@ -30,7 +30,7 @@
 namespace canele::ltask {
 
 struct Task {
-  enum State : std::uint8_t { idle, ready, running, held, state_bits = 3 };
+  enum State : std::uint8_t { idle, ready, running, deferred, state_bits = 3 };
   /// Of steerable tasks only.
   enum Flag : std::uint8_t { steerable = 4, masked = 8, cancelled_flag = 16 };
   using Function = void (*)(Task&);
@@ -61,7 +61,7 @@ struct Task {
   void finish() noexcept;
   /// Prevents further calls until unmask(). A call that is under way goes on.
   void mask() noexcept { control.fetch_or(masked, std::memory_order_acq_rel); }
-  /// Allows calls again. Returns true if the task was held: it is ready, and the caller must submit it.
+  /// Allows calls again. Returns true if the task was deferred: it is ready, and the caller must submit it.
   [[nodiscard]] bool unmask() noexcept;
   bool is_cancelled() const noexcept { return (control.load(std::memory_order_relaxed) & cancelled_flag) != 0; }
 

@@ -134,7 +134,7 @@ std::vector<Topology::Core> Topology::cores_nearby() const {
   const Loaded& machine = loaded();
   const hwloc_obj_type_t type = machine.count(HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
   const hwloc_const_bitmap_t own = machine.allowed.get();
-  std::vector<std::pair<int, Core>> found;  // with the weight of the part that holds both
+  std::vector<std::pair<int, Core>> found;  // with the weight of the object that contains both
   for (hwloc_obj_t core = nullptr; (core = hwloc_get_next_obj_by_type(machine.topology, type, core)) != nullptr;) {
     const Bitmap rest = empty_bitmap(), both = empty_bitmap();
     hwloc_bitmap_andnot(rest.get(), core->cpuset, own);
@@ -149,16 +149,16 @@ std::vector<Topology::Core> Topology::cores_nearby() const {
   return cores;
 }
 
-std::vector<Topology::Part> Topology::parts() const {
-  std::vector<Part> parts;
+std::vector<Topology::Object> Topology::objects() const {
+  std::vector<Object> objects;
   const Loaded& machine = loaded();
-  if (!machine.problem.empty()) return parts;
+  if (!machine.problem.empty()) return objects;
   constexpr std::pair<Kind, hwloc_obj_type_t> kinds[] = {{Kind::machine, HWLOC_OBJ_MACHINE},
                                                          {Kind::package, HWLOC_OBJ_PACKAGE},
                                                          {Kind::numa_node, HWLOC_OBJ_NUMANODE},
                                                          {Kind::core, HWLOC_OBJ_CORE},
                                                          {Kind::unit, HWLOC_OBJ_PU}};
-  std::vector<std::pair<Part, hwloc_obj_t>> found;
+  std::vector<std::pair<Object, hwloc_obj_t>> found;
   for (const auto& [kind, type] : kinds) {
     for (hwloc_obj_t one = nullptr; (one = hwloc_get_next_obj_by_type(machine.topology, type, one)) != nullptr;) {
       found.push_back({{kind, static_cast<int>(one->logical_index), -1, indexes_of(one->cpuset)}, one});
@@ -172,9 +172,9 @@ std::vector<Topology::Part> Topology::parts() const {
       if (hwloc_bitmap_isincluded(found[i].second->cpuset, found[before].second->cpuset) != 0)
         found[i].first.within = static_cast<int>(before);
     }
-    parts.push_back(found[i].first);
+    objects.push_back(found[i].first);
   }
-  return parts;
+  return objects;
 }
 
 std::string Topology::describe() const {

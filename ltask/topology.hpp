@@ -49,20 +49,20 @@ class Topology {
     std::vector<int> units;
     bool ours = false;  ///< the process is pinned to other PUs of this core
   };
-  /// Returns the cores near a pinned process, nearest first. Distance is the size of the smallest part of the machine
-  /// that holds both the core and the process. Empty if the process is not pinned.
+  /// Returns the cores near a pinned process, nearest first. Distance is the size of the smallest object of the
+  /// topology that contains both the core and the process. Empty if the process is not pinned.
   std::vector<Core> cores_nearby() const;
 
-  /// The parts of the machine that have a name here: the whole machine, packages, NUMA nodes, cores and PUs. Each comes
-  /// after the part that holds it. Empty after a problem.
+  /// The objects of the topology that have a name here: the whole machine, packages, NUMA nodes, cores and PUs. Each
+  /// comes after the object that contains it. Empty after a problem.
   enum class Kind { machine, package, numa_node, core, unit };
-  struct Part {
+  struct Object {
     Kind kind;
     int index;   ///< hwloc logical index among its kind.
-    int within;  ///< index in this list of the smallest part that holds it; -1: none, it is the whole machine.
+    int within;  ///< index in this list of the smallest object that contains it; -1: none, it is the whole machine.
     std::vector<int> units;  ///< OS indexes.
   };
-  std::vector<Part> parts() const;
+  std::vector<Object> objects() const;
 
   /// Returns a text such as "1 package, 1 NUMA node, 2 cores, 2 PUs".
   std::string describe() const;

@@ -40,20 +40,20 @@ long Worker::native_id() const {
 void Worker::loop() {
   self_.store(platform_.this_thread(), std::memory_order_relaxed);
   platform_.set_slice(turn_ns);
-  Idle idle(platform_, budget_, pressure_, &patience_);
+  Idle idle(platform_, budget_, contention_, &adaptive_yield_);
   const auto told_to_stop = [](const void* self) {
     return static_cast<const Worker*>(self)->stopping_.load(std::memory_order_acquire);
   };
   while (!stopping_.load(std::memory_order_acquire)) {
-    epoch_.store(epoch_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    heartbeats_.store(heartbeats_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (progress_.step() > 0) {
       idle.worked();
     } else if (idle.next() == Idle::Action::sleep) {
-      pressure_.go_home(platform_);
+      contention_.return_to_home_unit(platform_);
       state_.store(State::sleeping, std::memory_order_release);
       const std::uint64_t before = among_workers() ? platform_.now_ns() : 0;
       progress_.sleep(longest_sleep_ns, {told_to_stop, this});
-      if (before != 0) patience_.slept(platform_.now_ns() - before);
+      if (before != 0) adaptive_yield_.slept(platform_.now_ns() - before);
       unit_.store(platform_.current_unit(), std::memory_order_relaxed);
       state_.store(State::polling, std::memory_order_release);
     }

@@ -4,9 +4,9 @@
 //
 // The engine starts, binds and stops it. Any thread may call these functions; start and stop are serialized inside.
 //
-// The worker publishes what it is doing. A waiting thread relies on the worker only while the worker's epoch moves, or
-// while it sleeps with every wake-up armed. It no longer relies on a worker that was descheduled, or is inside a long
-// callback.
+// The worker publishes what it is doing. A waiting thread relies on the worker only while the worker's heartbeat moves,
+// or while it sleeps with every wake-up armed. It no longer relies on a worker that was descheduled, or is inside a
+// long callback.
 //
 //   off ──start──▶ polling ──nothing for a while──▶ sleeping (armed) ──arrival, submission──▶ polling ──stop──▶ off
 #pragma once
@@ -56,23 +56,24 @@ class Worker {
 
   bool active() const noexcept { return active_.load(std::memory_order_acquire); }
   State state() const noexcept { return state_.load(std::memory_order_acquire); }
-  std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_relaxed); }
+  /// Returns the heartbeat count, which changes with each turn of its loop.
+  std::uint64_t heartbeats() const noexcept { return heartbeats_.load(std::memory_order_relaxed); }
   /// Returns where the worker last came out of a sleep (OS index); -1: nowhere yet.
   int unit() const noexcept { return unit_.load(std::memory_order_relaxed); }
   /// Returns true if the calling thread is this worker.
   bool is_caller() const noexcept;
-  std::uint64_t core_losses() const noexcept { return pressure_.times(); }
+  std::uint64_t core_losses() const noexcept { return contention_.times(); }
   /// Returns whether compute threads have taken slices from the worker lately.
-  bool shares_core() const noexcept { return active() && pressure_.holds(platform_.now_ns()); }
+  bool shares_core() const noexcept { return active() && contention_.holds(platform_.now_ns()); }
   /// Declares whether, as far as is known, only workers use the core that this one is pinned to. Workers of other ranks
   /// may use it. Their slices end soon, and are no sign of a program that computes there.
   void keep_among_workers(bool known) noexcept {
     among_workers_.store(known, std::memory_order_relaxed);
-    pressure_.disregard(known);
+    contention_.disregard(known);
   }
   bool among_workers() const noexcept { return among_workers_.load(std::memory_order_relaxed); }
-  /// Sets where the worker sleeps beside compute threads: see Pressure.
-  void prefer(int unit) noexcept { pressure_.prefer(unit); }
+  /// Sets where the worker sleeps beside compute threads: see CpuContention.
+  void prefer(int unit) noexcept { contention_.prefer(unit); }
   /// Returns the OS name of the thread (gettid), 0 if there is none.
   long native_id() const;
 
@@ -82,13 +83,13 @@ class Worker {
   Platform& platform_;
   Progress& progress_;
   Idle::Budget budget_;
-  Pressure pressure_;         ///< on the worker's core
-  Patience patience_;         ///< used among workers
-  mutable std::mutex mutex_;  // start and stop only
+  CpuContention contention_;      ///< on the worker's core
+  AdaptiveYield adaptive_yield_;  ///< used among workers
+  mutable std::mutex mutex_;      // start and stop only
   std::unique_ptr<PlatformThread> thread_;
   std::atomic<bool> active_{false}, stopping_{false}, among_workers_{false};
   std::atomic<State> state_{State::off};
-  std::atomic<std::uint64_t> epoch_{0};
+  std::atomic<std::uint64_t> heartbeats_{0};
   std::atomic<int> unit_{-1};
   std::atomic<const void*> self_{nullptr};  ///< the thread in loop()
 };

@@ -189,7 +189,7 @@ class Priority final : public Strategy {
     heap_.remove(flow);
     unlink(flow, item);
     rebuild_candidates(flow);
-    settle(flow);
+    reinsert_or_release(flow);
   }
 
   void reprioritized(Item& item, std::int32_t /*before*/) override {
@@ -250,7 +250,7 @@ class Priority final : public Strategy {
   }
 
   /// Puts a flow that is out of the heap back after a message has left it, or releases it if it is empty.
-  void settle(Flow& flow) {
+  void reinsert_or_release(Flow& flow) {
     if (!flow.messages.empty()) {
       heap_.insert(flow);
       return;
@@ -263,7 +263,7 @@ class Priority final : public Strategy {
     if (plan.count == Plan::max_items || plan.size + item.size > rail.room) return false;
     heap_.remove(flow);
     unlink(flow, item);
-    settle(flow);
+    reinsert_or_release(flow);
     plan.put(item);
     return true;
   }

@@ -274,7 +274,7 @@ run_seeds() {
   first=$(seed_of_commit)
   note "simulation: $runs seeds from $first on"
   one_check streamed "$logs/$name.log" "$here/with-timeout" $((300 + runs * 2)) "$sim" --workload mixed \
-    --seed "$first" --runs "$runs" --all-marks "$@" || status=1
+    --seed "$first" --runs "$runs" --all-coverage "$@" || status=1
   while read -r line; do
     [[ -n $line && $line != \#* ]] || continue
     read -r -a options <<<"${line%%#*}"

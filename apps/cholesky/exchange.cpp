@@ -10,13 +10,14 @@
 
 namespace canele::cholesky {
 
-Exchange::Exchange(canele::session& session, const Layout& layout, int rank, Way way, int look_ahead, Told told)
+Exchange::Exchange(canele::session& session, const Layout& layout, int rank, Way way, int look_ahead,
+                   Callbacks callbacks)
     : session_(session),
       layout_(layout),
       rank_(rank),
       way_(std::move(way)),
       look_ahead_(look_ahead),
-      told_(std::move(told)),
+      callbacks_(std::move(callbacks)),
       columns_(static_cast<std::size_t>(layout.tiles())),
       by_place_(static_cast<std::size_t>(layout.places())) {
   for (int column = 0; column < layout.tiles(); ++column) {
@@ -46,7 +47,7 @@ void Exchange::post_column(int column) {
       }
       arrival->memory = std::move(spare_.back());
       spare_.pop_back();
-      ++under_way_;
+      ++in_flight_;
     }
     const TileIndex tile = arrival->tile;
     const std::size_t bytes = sizeof(double) * static_cast<std::size_t>(layout_.extent(tile.row)) *
@@ -54,9 +55,9 @@ void Exchange::post_column(int column) {
     canele::detail::check(canele_irecv(session_.native(), layout_.owner(tile), tag_of(tile), CANELE_TAG_EXACT,
                                        arrival->memory.get(), bytes, &arrival->request),
                           "canele_irecv");
-    canele::detail::check(
-        canele_request_on_event(&arrival->request, CANELE_EVENT_RECEIVED | CANELE_EVENT_FINALIZED, told, arrival.get()),
-        "canele_request_on_event");
+    canele::detail::check(canele_request_on_event(&arrival->request, CANELE_EVENT_RECEIVED | CANELE_EVENT_FINALIZED,
+                                                  on_event, arrival.get()),
+                          "canele_request_on_event");
   }
 }
 
@@ -91,13 +92,13 @@ void Exchange::send(TileIndex tile, const double* values, std::size_t count) {
 
 canele_request_t& Exchange::new_request() {
   const std::lock_guard lock(mutex_);
-  ++under_way_;
+  ++in_flight_;
   return sends_.emplace_back();
 }
 
 void Exchange::watch(canele_request_t& request, int code, const char* call) {
   canele::detail::check(code, call);
-  canele::detail::check(canele_request_on_event(&request, CANELE_EVENT_FINALIZED, told_of_send, this),
+  canele::detail::check(canele_request_on_event(&request, CANELE_EVENT_FINALIZED, on_send_event, this),
                         "canele_request_on_event");
 }
 
@@ -107,19 +108,19 @@ const double* Exchange::values(TileIndex tile) const {
   return arrival->memory.get();
 }
 
-void Exchange::told(canele_request_t* request, unsigned events, void* argument) {
+void Exchange::on_event(canele_request_t* request, unsigned events, void* argument) {
   Arrival& arrival = *static_cast<Arrival*>(argument);
   Exchange& exchange = arrival.exchange;
   canele_status_t status{};
   const bool failed = (events & CANELE_EVENT_FINALIZED) != 0 && canele_request_status(request, &status) == CANELE_OK &&
                       status.error != CANELE_OK;
-  if ((events & CANELE_EVENT_RECEIVED) != 0 && !failed) exchange.told_.arrived(arrival.tile);
+  if ((events & CANELE_EVENT_RECEIVED) != 0 && !failed) exchange.callbacks_.arrived(arrival.tile);
   if ((events & CANELE_EVENT_FINALIZED) == 0) return;
-  exchange.let_go(arrival);
+  exchange.release_holder(arrival);
   exchange.ended(request, "a receive");
 }
 
-void Exchange::told_of_send(canele_request_t* request, unsigned, void* argument) {
+void Exchange::on_send_event(canele_request_t* request, unsigned, void* argument) {
   static_cast<Exchange*>(argument)->ended(request, "a send");
 }
 
@@ -128,20 +129,20 @@ void Exchange::ended(canele_request_t* request, const char* what) {
   canele_status_t status{};
   canele_request_status(request, &status);
   if (status.error != CANELE_OK) {
-    told_.failed(std::string(what) + " has failed: " + canele_error_string(status.error) + " (rank " +
-                 std::to_string(status.source) + ")");
+    callbacks_.failed(std::string(what) + " has failed: " + canele_error_string(status.error) + " (rank " +
+                      std::to_string(status.source) + ")");
   }
   const std::lock_guard lock(mutex_);
-  if (--under_way_ == 0) all_ended_.notify_all();
+  if (--in_flight_ == 0) all_ended_.notify_all();
 }
 
-void Exchange::let_go(Arrival& arrival) {
+void Exchange::release_holder(Arrival& arrival) {
   const std::lock_guard lock(mutex_);
   if (--arrival.holders == 0) spare_.push_back(std::move(arrival.memory));
 }
 
 void Exchange::release(int column) {
-  for (const auto& arrival : columns_[static_cast<std::size_t>(column)]) let_go(*arrival);
+  for (const auto& arrival : columns_[static_cast<std::size_t>(column)]) release_holder(*arrival);
   int next = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -152,7 +153,7 @@ void Exchange::release(int column) {
 
 void Exchange::finish() {
   std::unique_lock lock(mutex_);
-  all_ended_.wait(lock, [this] { return under_way_ == 0; });
+  all_ended_.wait(lock, [this] { return in_flight_ == 0; });
 }
 
 }  // namespace canele::cholesky

@@ -7,7 +7,7 @@
 // as it has arrived, while the library still forwards it to other ranks. Only the reuse of its memory has to wait. The
 // memory of a received tile therefore has two holders:
 //
-//     posted ──▶ RECEIVED: told to the scheduler ──▶ FINALIZED: the library lets go ─┐
+//     posted ──▶ RECEIVED: reported to the scheduler ──▶ FINALIZED: the library lets go ─┐
 //                                  column_is_done: no task reads it any more ────────┴─▶ its memory serves another
 //
 // Rejected: waiting for FINALIZED before a tile is used. The last rank of a chain would be as slow as its successor.
@@ -29,14 +29,14 @@ namespace canele::cholesky {
 
 class Exchange {
  public:
-  struct Told {
+  struct Callbacks {
     std::function<void(TileIndex)> arrived;
     std::function<void(const std::string&)> failed;
   };
 
   /// look_ahead: columns of the factor whose receives are posted at a time. More columns overlap more and take more
   /// memory.
-  Exchange(canele::session& session, const Layout& layout, int rank, Way way, int look_ahead, Told told);
+  Exchange(canele::session& session, const Layout& layout, int rank, Way way, int look_ahead, Callbacks callbacks);
   Exchange(const Exchange&) = delete;
 
   /// Posts the first receives.
@@ -63,10 +63,10 @@ class Exchange {
     int holders = 2;  ///< the library and the tasks
   };
 
-  static void told(canele_request_t* request, unsigned events, void* argument);
-  static void told_of_send(canele_request_t* request, unsigned events, void* argument);
+  static void on_event(canele_request_t* request, unsigned events, void* argument);
+  static void on_send_event(canele_request_t* request, unsigned events, void* argument);
   void post_column(int column);
-  void let_go(Arrival& arrival);
+  void release_holder(Arrival& arrival);
   void ended(canele_request_t* request, const char* what);
   canele_request_t& new_request();
   void watch(canele_request_t& request, int code, const char* call);
@@ -76,7 +76,7 @@ class Exchange {
   const int rank_;
   const Way way_;
   const int look_ahead_;
-  const Told told_;
+  const Callbacks callbacks_;
   std::vector<std::vector<std::unique_ptr<Arrival>>> columns_;  ///< by column of the factor
   std::vector<Arrival*> by_place_;
 
@@ -84,7 +84,7 @@ class Exchange {
   std::condition_variable all_ended_;
   std::vector<std::unique_ptr<double[]>> spare_;
   std::deque<canele_request_t> sends_;  ///< a deque, because requests must not move
-  long under_way_ = 0;
+  long in_flight_ = 0;
   int posted_columns_ = 0;
   long wide_sends_ = 0;
 };

@@ -71,7 +71,7 @@ RankReport factorise(canele::engine& engine, canele::session& session, Tiles& ti
   Scheduler* running = nullptr;
   Exchange exchange(
       session, tiles.layout(), tiles.rank(), options.way, options.look_ahead,
-      {[&](TileIndex tile) { running->at_hand(tile); }, [&](const std::string& problem) { running->stop(problem); }});
+      {[&](TileIndex tile) { running->available(tile); }, [&](const std::string& problem) { running->stop(problem); }});
   Scheduler scheduler(graph, {[&](const Task& task) { compute(tiles, exchange, task); },
                               [&](const Task& task) {
                                 const Block tile = tiles.at(task.tile);

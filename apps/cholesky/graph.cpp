@@ -33,15 +33,15 @@ void Graph::finished(const Task& task, std::vector<Task>& ready) {
   --left_;
   --left_in_step_[static_cast<std::size_t>(task.step)];
   if (task.finishes()) {
-    at_hand(task.tile, ready);
+    available(task.tile, ready);
   } else {
     consider(task.tile, ready);
   }
 }
 
-void Graph::at_hand(TileIndex factor, std::vector<Task>& ready) {
-  assert(!at(factor).at_hand);
-  at(factor).at_hand = true;
+void Graph::available(TileIndex factor, std::vector<Task>& ready) {
+  assert(!at(factor).available);
+  at(factor).available = true;
   for (int column = factor.column + 1; column <= factor.row; ++column) consider({factor.row, column}, ready);
   for (int row = factor.row + 1; row < layout_.tiles(); ++row) consider({row, factor.row}, ready);
 }
@@ -51,8 +51,8 @@ void Graph::consider(TileIndex index, std::vector<Task>& ready) {
   if (tile.steps < 0 || tile.steps > index.column || tile.queued) return;
   const int step = tile.steps;
   const bool on_diagonal = index.row == index.column;
-  const bool may_run = step < index.column ? is_at_hand({index.row, step}) && is_at_hand({index.column, step})
-                                           : on_diagonal || is_at_hand({index.column, index.column});
+  const bool may_run = step < index.column ? is_available({index.row, step}) && is_available({index.column, step})
+                                           : on_diagonal || is_available({index.column, index.column});
   if (!may_run) return;
   tile.queued = true;
   ready.push_back({index, step});

@@ -41,7 +41,7 @@ class Graph {
   /// Records that `task` has run. If it finishes its tile, the tile is available from then on.
   void finished(const Task& task, std::vector<Task>& ready);
   /// Records that a tile of the factor is available; it stays available.
-  void at_hand(TileIndex factor, std::vector<Task>& ready);
+  void available(TileIndex factor, std::vector<Task>& ready);
 
   bool done() const { return left_ == 0; }
   /// Returns true if no task of this rank will read column `step` of the factor any more.
@@ -51,10 +51,10 @@ class Graph {
   struct Tile {
     int steps = -1;  ///< steps that the tile has had; -1: another rank's
     bool queued = false;
-    bool at_hand = false;
+    bool available = false;
   };
   Tile& at(TileIndex tile) { return tiles_[static_cast<std::size_t>(Layout::place(tile))]; }
-  bool is_at_hand(TileIndex tile) const { return tiles_[static_cast<std::size_t>(Layout::place(tile))].at_hand; }
+  bool is_available(TileIndex tile) const { return tiles_[static_cast<std::size_t>(Layout::place(tile))].available; }
   void consider(TileIndex tile, std::vector<Task>& ready);
 
   const Layout& layout_;

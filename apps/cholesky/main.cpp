@@ -48,7 +48,7 @@ bool run_once(canele::engine& engine, canele::session& session, Tiles& tiles, co
 }
 
 int work(canele::engine& engine, Options options) {
-  settle_grid(options, engine.size());
+  choose_grid(options, engine.size());
   if (!engine.worker_active()) engine.bind_worker({});
   use_one_thread_each();
   canele::session session(engine, "canele-cholesky");

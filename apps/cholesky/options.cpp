@@ -71,7 +71,7 @@ bool parse_options(int argc, char** argv, Options* options, int* code) {
   return true;
 }
 
-void settle_grid(Options& options, int ranks) {
+void choose_grid(Options& options, int ranks) {
   if (options.grid_rows == 0) {
     options.grid_rows = squarest_rows(ranks);
     options.grid_columns = ranks / options.grid_rows;

@@ -24,6 +24,6 @@ struct Options {
 bool parse_options(int argc, char** argv, Options* options, int* code);
 
 /// Sets the grid. Throws std::runtime_error if the grid does not suit the number of ranks.
-void settle_grid(Options& options, int ranks);
+void choose_grid(Options& options, int ranks);
 
 }  // namespace canele::cholesky

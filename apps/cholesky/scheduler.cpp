@@ -58,7 +58,7 @@ void Scheduler::work() {
         work_.compute(task);
       }
       const Span communicate(&own.communicate);
-      if (task.finishes()) work_.hand_on(task);
+      if (task.finishes()) work_.send_result(task);
     } catch (const std::exception& problem) {
       stop(problem.what());
     }
@@ -92,10 +92,10 @@ void Scheduler::book(const Task& task) {
   if (column_is_done) work_.column_is_done(task.step);
 }
 
-void Scheduler::at_hand(TileIndex factor) {
+void Scheduler::available(TileIndex factor) {
   std::vector<Task> ready;
   const std::lock_guard lock(mutex_);
-  graph_.at_hand(factor, ready);
+  graph_.available(factor, ready);
   queue(ready);
 }
 

@@ -2,9 +2,9 @@
 //
 // Scheduler: compute threads take ready tasks, the most urgent first, until all tasks of this rank are done.
 //
-// Factorisation makes one for each run. Threads: run() is called in the main thread, at_hand() and stop() in any thread
-// and in callbacks of the library. They hold one lock for a short time. Time is divided as the compute threads see it:
-// in a task, after a task (sending its result), and waiting for a task.
+// Factorisation makes one for each run. Threads: run() is called in the main thread, available() and stop() in any
+// thread and in callbacks of the library. They hold one lock for a short time. Time is divided as the compute threads
+// see it: in a task, after a task (sending its result), and waiting for a task.
 #pragma once
 
 #include <condition_variable>
@@ -26,9 +26,9 @@ struct Times {
 class Scheduler {
  public:
   struct Work {
-    std::function<void(const Task&)> compute;  ///< runs the task
-    std::function<void(const Task&)> hand_on;  ///< sends the result of a task that finished its tile
-    std::function<void(int)> column_is_done;   ///< called when no task reads this column of the factor any more
+    std::function<void(const Task&)> compute;      ///< runs the task
+    std::function<void(const Task&)> send_result;  ///< sends the result of a task that finished its tile
+    std::function<void(int)> column_is_done;       ///< called when no task reads this column of the factor any more
   };
 
   Scheduler(Graph& graph, Work work) : graph_(graph), work_(std::move(work)) {}
@@ -37,7 +37,7 @@ class Scheduler {
   std::string run(int threads);
 
   /// Records that a tile of the factor has arrived from another rank.
-  void at_hand(TileIndex factor);
+  void available(TileIndex factor);
   /// Ends run() after a failure. The first reason is kept.
   void stop(const std::string& reason);
 

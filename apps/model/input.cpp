@@ -42,7 +42,7 @@ std::optional<double> optional_number(const json& object, const std::string& key
   return number(object, key, where);
 }
 
-void refuse_others(const json& object, const std::set<std::string>& known, const std::string& where) {
+void reject_unknown(const json& object, const std::set<std::string>& known, const std::string& where) {
   if (!object.is_object()) throw std::runtime_error(fmt::format("{} is not a JSON object", where));
   for (const auto& [key, value] : object.items()) {
     if (known.count(key) != 0) continue;
@@ -101,16 +101,16 @@ Calls read_calls(const json& values, const std::string& key, const std::string& 
   if (!values.contains(key)) return {};
   const std::string inside = fmt::format("{}, \"{}\"", where, key);
   const json& calls = values.at(key);
-  refuse_others(calls, {"count", "total_s", "min_s"}, inside);
+  reject_unknown(calls, {"count", "total_s", "min_s"}, inside);
   return {optional_number(calls, "count", inside).value_or(0), optional_number(calls, "total_s", inside).value_or(0),
           optional_number(calls, "min_s", inside).value_or(0)};
 }
 
 Case read_case(const json& values, const std::string& file) {
-  refuse_others(values,
-                {"name", "cores", "time_s", "mpi_s", "compute_s", "init", "test", "wait", "blocking", "other_s",
-                 "overlappable_s", "measured_s", "printed_s"},
-                file);
+  reject_unknown(values,
+                 {"name", "cores", "time_s", "mpi_s", "compute_s", "init", "test", "wait", "blocking", "other_s",
+                  "overlappable_s", "measured_s", "printed_s"},
+                 file);
   Case made;
   made.name = values.value("name", file);
   const std::string where = fmt::format("{}, {}", file, made.name);

@@ -32,7 +32,7 @@ class BareEngine {
   };
 
   struct alignas(64) Request {
-    bool over = true;
+    bool done = true;
     int source = 0;
     std::uint64_t tag = 0;
     std::byte* buffer = nullptr;
@@ -57,7 +57,7 @@ class BareEngine {
     copy(out_.at + sizeof(Head), bytes, length);
     head.number.store(++sent_, std::memory_order_release);  // pairs with the acquire load in progress
     out_.step(slot_);
-    request.over = true;
+    request.done = true;
   }
 
   void post(Request& request, std::uint64_t tag, std::byte* buffer, std::size_t room) {
@@ -84,7 +84,7 @@ class BareEngine {
     found->status_tag = tag;
     found->status_length = length;
     found->status_source = peer_;
-    found->over = true;
+    found->done = true;
     ++received_;
     in_.step(slot_);
     return true;
@@ -102,7 +102,7 @@ class BareEngine {
   };
 
   void fill(Request& request, std::uint64_t tag, std::byte* buffer, std::size_t room) {
-    request.over = false;
+    request.done = false;
     request.source = peer_;
     request.tag = tag;
     request.buffer = buffer;

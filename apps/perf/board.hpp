@@ -23,7 +23,7 @@ namespace canele::perf {
 class Board {
  public:
   struct Numbers {
-    std::atomic<int> started, settled;
+    std::atomic<int> started, quiesced;
   };
 
   /// Maps the board. All ranks call it. Throws std::runtime_error.

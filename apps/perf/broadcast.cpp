@@ -28,7 +28,7 @@
 namespace canele::perf {
 namespace {
 
-constexpr std::uint64_t data_tag = 51, time_tag = 52, over_tag = 53, ready_tag = 54;
+constexpr std::uint64_t data_tag = 51, time_tag = 52, done_tag = 53, ready_tag = 54;
 constexpr std::size_t word_size = sizeof(std::uint64_t);
 constexpr std::uint64_t warm_up = 20, warm_up_ns = 200'000'000;  // rounds of every way, and time, that do not count
 
@@ -126,7 +126,7 @@ void Broadcast::send_to_all(int shape, std::uint64_t size) {
 void Broadcast::let_all_check(std::uint64_t more) {
   for (std::size_t i = 0; i < destinations_.size(); ++i) {
     post(destinations_[i], ready_tag, &answers_[i], word_size, receives_[i]);
-    send(destinations_[i], over_tag, &more, word_size, sends_[i]);
+    send(destinations_[i], done_tag, &more, word_size, sends_[i]);
     wait_for(sends_[i]);
   }
   for (canele_request_t& one : receives_) wait_for(one);
@@ -165,7 +165,7 @@ void Broadcast::lead(std::uint64_t size) {
 
 void Broadcast::follow(std::uint64_t size) {
   std::vector<std::uint64_t> buffers[2];
-  canele_request_t request = {}, reply = {}, over = {};
+  canele_request_t request = {}, reply = {}, done = {};
   for (auto& buffer : buffers) buffer.resize(size / word_size + 1);
   post(0, data_tag, buffers[0].data(), size, request);
   session_.barrier();
@@ -175,8 +175,8 @@ void Broadcast::follow(std::uint64_t size) {
     const std::uint64_t now = engine_.now();
     send(0, time_tag, &now, word_size, reply);
     wait_for(reply);
-    post(0, over_tag, &more, word_size, over);
-    wait_for(over);
+    post(0, done_tag, &more, word_size, done);
+    wait_for(done);
     for (std::size_t k = 0; k < size / word_size; ++k) {
       if (buffers[i % 2][k] == word_of(i, k)) continue;
       throw std::runtime_error("broadcast " + std::to_string(i) + " has wrong data at word " + std::to_string(k));

@@ -46,7 +46,7 @@ struct Round {
   const canele::engine& engine;
   double busy_ns;
   std::uint64_t entered = 0, left = 0, arrived = 0;
-  std::binary_semaphore first_over{0}, second_over{0};
+  std::binary_semaphore first_done{0}, second_done{0};
 };
 
 void first_arrives(canele_request_t*, unsigned, void* argument) {
@@ -55,13 +55,13 @@ void first_arrives(canele_request_t*, unsigned, void* argument) {
   do {
     round.left = round.engine.now();
   } while (static_cast<double>(round.left - round.entered) < round.busy_ns);
-  round.first_over.release();
+  round.first_done.release();
 }
 
 void second_arrives(canele_request_t*, unsigned, void* argument) {
   Round& round = *static_cast<Round*>(argument);
   round.arrived = round.engine.now();
-  round.second_over.release();
+  round.second_done.release();
 }
 
 class Callback {
@@ -105,8 +105,8 @@ bool Callback::receive(const Way& way, double* delay_us) {
   first.on_event(CANELE_EVENT_FINALIZED, first_arrives, &round);
   second.on_event(CANELE_EVENT_FINALIZED, second_arrives, &round);
   session_.send(1, go_tag, canele::one(more));
-  round.first_over.acquire();
-  round.second_over.acquire();
+  round.first_done.acquire();
+  round.second_done.acquire();
   first.wait();
   second.wait();
   *delay_us = static_cast<double>(round.arrived - sent) / ns_per_us;

@@ -28,7 +28,7 @@
 namespace canele::perf {
 namespace {
 
-constexpr std::uint64_t data_tag = 7, greeting_tag = 41, outcome_tag = 42;
+constexpr std::uint64_t data_tag = 7, hello_tag = 41, outcome_tag = 42;
 constexpr std::size_t window = 16;  // receives posted at a time, for each peer
 constexpr std::size_t word_size = sizeof(std::uint64_t);
 
@@ -70,7 +70,7 @@ class Flood {
   void prepare();
   void start_sends();
   void wait_until_all_is_sent();
-  void settle();
+  void quiesce();
   void receive_all();
   void receive_window(std::uint64_t begin);
   void check(int from, std::uint64_t message, const std::uint64_t* words) const;
@@ -107,8 +107,8 @@ void Flood::prepare() {
   board_ = std::make_unique<Board>(engine_, control_);
   for (int rank = rank_ == 0 ? 1 : 0; rank < (rank_ == 0 ? engine_.size() : 1); ++rank) {  // connects, both ways
     int out = rank_, in = -1;
-    canele::request received = control_.irecv(rank, greeting_tag, canele::one(in));
-    control_.send(rank, greeting_tag, canele::one(out));
+    canele::request received = control_.irecv(rank, hello_tag, canele::one(in));
+    control_.send(rank, hello_tag, canele::one(out));
     received.wait();
   }
   control_.barrier();
@@ -126,11 +126,11 @@ void Flood::start_sends() {
 }
 
 /// Makes progress until no more packets come: the senders have used the credit that they were granted.
-void Flood::settle() {
-  constexpr int looks = 20'000;
+void Flood::quiesce() {
+  constexpr int polls = 20'000;
   const Counter packets(engine_, "packets_received"), stored(engine_, "unexpected_messages");
   std::array<std::uint64_t, 2> seen{};
-  for (int unchanged = 0; unchanged < looks; ++unchanged) {
+  for (int unchanged = 0; unchanged < polls; ++unchanged) {
     turn();
     const std::array<std::uint64_t, 2> now = {packets.read(), stored.read()};
     if (now != seen) unchanged = 0;
@@ -140,10 +140,10 @@ void Flood::settle() {
 
 void Flood::wait_until_all_is_sent() {
   while ((*board_)->started.load() != engine_.size()) turn();
-  settle();
-  ++(*board_)->settled;
+  quiesce();
+  ++(*board_)->quiesced;
   const int receivers = options_.flood.both ? engine_.size() : 1;
-  while ((*board_)->settled.load() != receivers) turn();
+  while ((*board_)->quiesced.load() != receivers) turn();
   outcome_.stored = Counter(engine_, "unexpected_now").read();
 }
 

@@ -18,19 +18,19 @@
 namespace canele::perf {
 
 /// Counts fruitless polls and yields after many of them (at once if both ranks share a core).
-class Patience {
+class SpinThenYield {
  public:
-  Patience(bool crowded, int looks) : limit_(crowded ? 0 : looks) {}
-  void again() {
-    if (++looks_ <= limit_) return;
+  SpinThenYield(bool oversubscribed, int polls) : limit_(oversubscribed ? 0 : polls) {}
+  void missed() {
+    if (++polls_ <= limit_) return;
     sched_yield();
-    looks_ = 0;
+    polls_ = 0;
   }
-  void rewarded() { looks_ = 0; }
+  void hit() { polls_ = 0; }
 
  private:
   int limit_;
-  int looks_ = 0;
+  int polls_ = 0;
 };
 
 class Floor {

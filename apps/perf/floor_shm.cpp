@@ -38,13 +38,13 @@ struct Flags {
 constexpr std::size_t page = 4096, line = 64;
 constexpr std::size_t ring_bytes = 64 << 10, ring_window = 64;  // every window is answered, and must fit
 constexpr std::size_t lines_of(std::size_t size) { return (sizeof(std::uint64_t) + size + line - 1) / line * line; }
-constexpr int patience = 100'000;  // loads: about 50 us
+constexpr int most_polls = 100'000;  // loads: about 50 us
 
 class ShmFloor final : public Floor {
  public:
   ShmFloor(Job& job, std::size_t most)
       : job_(job),
-        patience_(job.crowded(), patience),
+        spin_(job.oversubscribed(), most_polls),
         most_(most),
         room_(std::max(ring_bytes, (lines_of(most) + line + page - 1) / page * page)) {
     char name[64] = {};
@@ -176,7 +176,7 @@ class ShmFloor final : public Floor {
   }
 
   void await(BareEngine& engine, const BareEngine::Request& request) {
-    while (!request.over) engine.progress() ? patience_.rewarded() : patience_.again();
+    while (!request.done) engine.progress() ? spin_.hit() : spin_.missed();
   }
 
   /// The place of a message: its flag, and the bytes behind it.
@@ -239,13 +239,13 @@ class ShmFloor final : public Floor {
   }
 
   void get(const Place& from) {
-    while (from.flag->load(std::memory_order_acquire) != sequence_) patience_.again();
-    patience_.rewarded();
+    while (from.flag->load(std::memory_order_acquire) != sequence_) spin_.missed();
+    spin_.hit();
     std::memcpy(own_.data(), from.bytes, from.size);
   }
 
   Job& job_;
-  Patience patience_;
+  SpinThenYield spin_;
   std::array<Memory, 1> other_;
   bool reads_ = false;
   std::size_t most_, room_;

@@ -23,7 +23,7 @@
 namespace canele::perf {
 namespace {
 
-constexpr int patience = 500;  // system calls: about 100 us
+constexpr int most_polls = 500;  // system calls: about 100 us
 
 [[noreturn]] void fail(const char* call) { throw std::runtime_error(std::string(call) + ": " + std::strerror(errno)); }
 
@@ -56,7 +56,8 @@ sockaddr_in loop_back(std::uint16_t port) {
 
 class TcpFloor final : public Floor {
  public:
-  TcpFloor(Job& job, std::size_t most) : job_(job), patience_(job.crowded(), patience), buffer_(most < 1 ? 1 : most) {
+  TcpFloor(Job& job, std::size_t most)
+      : job_(job), spin_(job.oversubscribed(), most_polls), buffer_(most < 1 ? 1 : most) {
     socket_ = job.first() ? listen_and_accept() : connect_to_first();
     const int on = 1;
     if (setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) fail("TCP_NODELAY");
@@ -123,7 +124,7 @@ class TcpFloor final : public Floor {
   void again(ssize_t result) {
     if (result == 0) throw std::runtime_error("the peer closed the floor's connection");
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) fail("the floor's socket");
-    patience_.again();
+    spin_.missed();
   }
 
   void put(std::span<const std::byte> message) {
@@ -142,7 +143,7 @@ class TcpFloor final : public Floor {
       const ssize_t received = recv(socket_.get(), message.data(), message.size(), 0);
       if (received > 0) {
         message = message.subspan(static_cast<std::size_t>(received));
-        patience_.rewarded();
+        spin_.hit();
       } else {
         again(received);
       }
@@ -150,7 +151,7 @@ class TcpFloor final : public Floor {
   }
 
   Job& job_;
-  Patience patience_;
+  SpinThenYield spin_;
   std::vector<std::byte> buffer_;
   Descriptor socket_;
 };

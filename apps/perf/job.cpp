@@ -46,7 +46,7 @@ void Job::pin(const Options& options) {
   session.send(peer(), 1, canele::one(own));
   received.wait();
   cores_[engine.rank()] = own;
-  crowded_ = same_host() && (cores_[0] == cores_[1] || own < 0);
+  oversubscribed_ = same_host() && (cores_[0] == cores_[1] || own < 0);
 }
 
 std::string Job::driver() const {

@@ -31,7 +31,7 @@ class Job {
   /// Returns the OS index of the core of a rank, -1: not pinned.
   int core(int rank) const { return cores_[rank]; }
   /// Returns true if both ranks are on one core, or may be: spinning must then yield.
-  bool crowded() const { return crowded_; }
+  bool oversubscribed() const { return oversubscribed_; }
   /// Returns true if both ranks run on one host.
   bool same_host() const { return engine.local_size() == 2; }
 
@@ -44,7 +44,7 @@ class Job {
  private:
   int rank_;  ///< kept here, because timed code reads it
   int cores_[2] = {-1, -1};
-  bool crowded_ = false;
+  bool oversubscribed_ = false;
 };
 
 /// Throws if one driver was requested, and another one carries the messages.

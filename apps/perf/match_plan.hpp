@@ -10,8 +10,8 @@
 //   unexpected:  entry  0  1  2  …   messages sent in this order; receives posted in `order`, those for any tag last
 //
 // Receives from any source need no such care, because no two messages have equal tags. Rejected: a session of its own
-// for any tag. Arrivals in the other session would not have to compare stamps. Rejected: any tag in the middle, with
-// messages ordered to suit it. Only in-order would be left.
+// for any tag. Arrivals in the other session would not have to compare post orders. Rejected: any tag in the middle,
+// with messages ordered to suit it. Only in-order would be left.
 #pragma once
 
 #include <cstddef>

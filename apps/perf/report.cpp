@@ -64,7 +64,7 @@ void print_table(const Job& job, const Options& options, const Results& results)
 std::string place_of(const Job& job) {
   if (job.core(0) < 0) return "not pinned";
   const std::string text = fmt::format("rank 0 on core {}, rank 1 on core {}", job.core(0), job.core(1));
-  return job.crowded() ? text + " (the same: these figures say little)" : text;
+  return job.oversubscribed() ? text + " (the same: these figures say little)" : text;
 }
 
 void print_report(const Job& job, const Options& options, const Results& results) {

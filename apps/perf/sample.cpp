@@ -117,7 +117,7 @@ void print(const Job& job, const json& info, const Record& record) {
   fmt::print("{:<12} {:>10} {:>10} {:>10}\n", record.driver, "latency/ns", "gap/ns", "MB/s");
   fmt::print("  {:<10} {:>10} {:>10} {:>10}{}\n", "measured", record.latency_ns, record.gap_ns,
              record.bytes_per_second / 1'000'000,
-             job.crowded() ? "   (both ranks on one core: these figures say little)" : "");
+             job.oversubscribed() ? "   (both ranks on one core: these figures say little)" : "");
   fmt::print("  {:<10} {:>10} {:>10} {:>10}\n", "declared", record.declared_latency_ns,
              declared.at("gap_ns").get<std::uint64_t>(), record.declared_bytes_per_second / 1'000'000);
   fmt::print("  one way, us:");

@@ -22,7 +22,7 @@
 namespace canele::run {
 namespace {
 
-constexpr int most_looks = 200;
+constexpr int most_checks = 200;
 constexpr int most_inherited = 1024;  // descriptors that the caller of canele-run has left open for it
 
 /// Runs in the guard. Detaches it from the user's terminal, files and signals; keeps only the descriptor `pipe`.
@@ -76,7 +76,7 @@ int kill_marked(const std::string& mark) {
   for (const pid_t rank : alive) kill(-rank, SIGKILL);
   // Repeats the search, because a process may have started another one. Does not wait for a process that cannot die
   // yet.
-  for (int look = 0; kill_marked(mark) > 0 && look < most_looks; ++look) poll(nullptr, 0, 10);
+  for (int check = 0; kill_marked(mark) > 0 && check < most_checks; ++check) poll(nullptr, 0, 10);
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);
   _exit(0);

@@ -80,7 +80,7 @@ int Job::run(const std::string& program) {
   }
   if (options_.timeout_s > 0) time_limit_ = Clock::now() + seconds(options_.timeout_s);
   // Checks before it waits, because there may be nothing left that could wake it.
-  for (look(); !done(); look()) wait();
+  for (check(); !done(); check()) wait();
   if (!output_done()) {
     say("the last output of the ranks was dropped: its reader does not read");
     for (auto* output : {&out_, &err_}) static_cast<void>(output->release());  // its thread still writes
@@ -155,9 +155,9 @@ bool Job::start_ranks(const std::string& program) {
 /// Handles events before the next rank is started, because the start of a thousand ranks takes time. Returns true if
 /// the job is ending: the other ranks are not started then, and the ranks that run end as in a job that has all ranks.
 bool Job::ended_at_start() {
-  see_server();
-  see_signals();
-  see_ends();
+  handle_server();
+  handle_signals();
+  handle_ends();
   if (end_signal_ != 0) verdict_.failed(128 + end_signal_);
   return kill_at_ || killing_;
 }
@@ -202,12 +202,12 @@ bool Job::done() {
 }
 
 /// Checks all sources of events. Each check is cheap and finds nothing if nothing is there.
-void Job::look() {
-  see_server();
-  see_signals();
-  see_ends();
+void Job::check() {
+  handle_server();
+  handle_signals();
+  handle_ends();
   input_.progress();
-  see_deadlines();
+  handle_deadlines();
   if (processes_.running() == 0) clear_up();
   tell();
   push_messages();
@@ -235,18 +235,18 @@ int Job::wait_time() const {
   return static_cast<int>(std::clamp<long>(left, 0, 3600 * 1000));
 }
 
-void Job::see_server() {
+void Job::handle_server() {
   server_.clear_wake();
   if (const std::optional<AbortCall> abort = server_.take_abort())
     act(verdict_.aborted(abort->rank, processes_.pid(abort->rank), abort->code, abort->reason));
   if (server_.anyone_joined()) act(verdict_.someone_joined());
 }
 
-void Job::see_signals() {
+void Job::handle_signals() {
   while (const int signal = signals_.take()) {
     switch (signal) {
       case SIGCHLD:
-        break;  // see_ends() checks anyway
+        break;  // handle_ends() checks anyway
       case SIGTSTP:
         stop_and_continue();
         break;
@@ -280,12 +280,12 @@ void Job::pass_on(int signal) {
 /// Handles Ctrl-Z: the ranks, in groups of their own, do not get it from the terminal.
 void Job::stop_and_continue() {
   processes_.signal_all(SIGSTOP);
-  raise(SIGSTOP);  // continues here after SIGCONT, which see_signals() passes on
+  raise(SIGSTOP);  // continues here after SIGCONT, which handle_signals() passes on
 }
 
-void Job::see_ends() {
+void Job::handle_ends() {
   for (Ended ended; processes_.reap(&ended);) {
-    if (ended.rank >= 0) see_rank_end(ended);
+    if (ended.rank >= 0) handle_rank_end(ended);
     if (ended.pid == printing_) {
       printing_ = stacks_->start_next();
       if (printing_ == 0) end_ranks();
@@ -293,19 +293,19 @@ void Job::see_ends() {
   }
 }
 
-void Job::see_rank_end(const Ended& ended) {
+void Job::handle_rank_end(const Ended& ended) {
   guard_.ended(ended.pid);
   if (ended.rank == 0) {
     if (endings_asked_ == 0) input_.give_back();  // Ctrl-C discards what was typed ahead, as usual
     input_.close_all();
   }
-  see_server();  // the rank may have called abort just before
+  handle_server();  // the rank may have called abort just before
   const Verdict::Then then = verdict_.rank_ended({ended.rank, ended.pid, ended.status, server_.joined(ended.rank),
-                                                  server_.left(ended.rank), server_.anyone_joined()});
+                                                  server_.finalized(ended.rank), server_.anyone_joined()});
   act(then);
 }
 
-void Job::see_deadlines() {
+void Job::handle_deadlines() {
   const Clock::time_point now = Clock::now();
   const auto passed = [now](Deadline& deadline) {
     if (!deadline || now < *deadline) return false;
@@ -328,7 +328,7 @@ void Job::see_deadlines() {
 
 void Job::act(Verdict::Then then) {
   if (options_.keep_going) {
-    for (const Verdict::Death& death : verdict_.take_deaths()) server_.tell_death(death.rank, death.code);
+    for (const Verdict::Death& death : verdict_.take_deaths()) server_.report_death(death.rank, death.code);
   }
   if (then == Verdict::Then::end_job) end_ranks();
   if (then == Verdict::Then::wait_for_others && !grace_end_ && !kill_at_)
@@ -389,16 +389,16 @@ void Job::clear_up() {
   kill_at_.reset();
   grace_end_.reset();
   time_limit_.reset();
-  const std::vector<pid_t> left = processes_.outsiders(guard_.pid());
-  if (left.empty()) {
+  const std::vector<pid_t> orphans = processes_.orphans(guard_.pid());
+  if (orphans.empty()) {
     cleared_ = true;
     clear_at_.reset();
     return;
   }
   if (!clear_at_) clear_at_ = Clock::now() + time_to_drain;
   if (Clock::now() < *clear_at_ && !killing_) return;
-  for (const pid_t pid : left) kill(pid, SIGKILL);  // unreaped children of ours, so the ids are still theirs
-  clear_at_ = Clock::now() + 100ms;                 // their own children become ours and are found next time
+  for (const pid_t pid : orphans) kill(pid, SIGKILL);  // unreaped children of ours, so the ids are still theirs
+  clear_at_ = Clock::now() + 100ms;                    // their own children become ours and are found next time
 }
 
 }  // namespace canele::run

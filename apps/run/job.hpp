@@ -47,15 +47,15 @@ class Job {
   bool start_output();
   Launch prepare(const std::string& program) const;
   void report_bindings() const;
-  void look();
+  void check();
   void wait();
   int wait_time() const;
 
-  void see_signals();
-  void see_ends();
-  void see_rank_end(const Ended& ended);
-  void see_server();
-  void see_deadlines();
+  void handle_signals();
+  void handle_ends();
+  void handle_rank_end(const Ended& ended);
+  void handle_server();
+  void handle_deadlines();
   void pass_on(int signal);
   void stop_and_continue();
 

@@ -250,7 +250,7 @@ Examples:
   canele-run -n 2 xterm -e gdb ./program
 )";
 
-Parsed refuse(const std::string& why) { return {{}, false, exit_usage, why}; }
+Parsed reject(const std::string& why) { return {{}, false, exit_usage, why}; }
 
 }  // namespace
 
@@ -260,7 +260,7 @@ Parsed parse_options(const std::vector<std::string>& arguments) {
   declare_own(app, raw);
   declare_foreign(app, raw);
   Split split = split_arguments(app, arguments);
-  if (!split.error.empty()) return refuse(split.error);
+  if (!split.error.empty()) return reject(split.error);
   raw.options.command = std::move(split.command);
   std::vector<std::string> reversed(split.options.rbegin(), split.options.rend());  // CLI11 pops from the back
   try {
@@ -268,10 +268,10 @@ Parsed parse_options(const std::vector<std::string>& arguments) {
   } catch (const CLI::CallForHelp&) {
     return {{}, false, 0, help(app) + more_help};
   } catch (const CLI::ParseError& error) {
-    return refuse(fmt::format("{}; canele-run --help explains the options", error.what()));
+    return reject(fmt::format("{}; canele-run --help explains the options", error.what()));
   }
   if (raw.version) return {{}, false, 0, fmt::format("canele-run {}\n", CANELE_VERSION)};
-  if (std::string error = check(raw); !error.empty()) return refuse(error);
+  if (std::string error = check(raw); !error.empty()) return reject(error);
   return {std::move(raw.options), true, 0, {}};
 }
 

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t longest_key = 64, longest_value = 1024, longest_space = 256;  // with C's final zero
 constexpr std::size_t longest_line = 4096;
-constexpr std::size_t most_held = std::size_t{4} << 20;    // bytes published by one rank
+constexpr std::size_t most_stored = std::size_t{4} << 20;  // bytes published by one rank
 constexpr std::size_t most_unread = std::size_t{1} << 16;  // bytes of replies that a rank has not read
 
 std::map<std::string_view, std::string_view> words_of(std::string_view line) {
@@ -78,7 +78,7 @@ Pmi1Server::Pmi1Server(int ranks) : clients_(static_cast<std::size_t>(ranks)), e
 Pmi1Server::~Pmi1Server() {
   for (int rank = 0; rank < static_cast<int>(clients_.size()); ++rank) {
     started(rank);
-    hang_up(rank);
+    disconnect(rank);
   }
   if (epoll_ >= 0) close(epoll_);
 }
@@ -126,19 +126,19 @@ void Pmi1Server::listen(int rank) {
     if (const std::size_t end = c.input.find('\n'); end != std::string::npos) {
       const std::string line = c.input.substr(0, end);
       c.input.erase(0, end + 1);
-      obey(rank, line);
+      execute(rank, line);
       continue;
     }
-    if (c.input.size() > longest_line) return refuse(rank, "a line without an end");
+    if (c.input.size() > longest_line) return reject(rank, "a line without an end");
     const ssize_t got = recv(c.socket, bytes, sizeof bytes, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
-    if (got <= 0) return hang_up(rank);
+    if (got <= 0) return disconnect(rank);
     c.input.append(bytes, static_cast<std::size_t>(got));
   }
 }
 
-void Pmi1Server::obey(int rank, std::string_view line) {
+void Pmi1Server::execute(int rank, std::string_view line) {
   const Words words = words_of(line);
   Client& c = clients_[static_cast<std::size_t>(rank)];
   if (word(words, "cmd") == "barrier_in") return enter_barrier(c);
@@ -148,12 +148,12 @@ void Pmi1Server::obey(int rank, std::string_view line) {
     return;
   }
   const std::string text = answer(rank, words);
-  if (text.empty()) return refuse(rank, fmt::format("'{}', which canele-run does not serve", line.substr(0, 60)));
-  say_to(rank, text);
+  if (text.empty()) return reject(rank, fmt::format("'{}', which canele-run does not serve", line.substr(0, 60)));
+  send_to(rank, text);
   if (c.understands_deaths || !word(words, "key").starts_with("canele.")) return;
   c.understands_deaths = true;
   for (int other = 0; other < static_cast<int>(clients_.size()); ++other)  // it had not joined when they died
-    if (client(other).dead) say_to(rank, death_of(other));
+    if (client(other).dead) send_to(rank, death_of(other));
 }
 
 /// Returns the reply to a request; "" if there is none.
@@ -163,7 +163,7 @@ std::string Pmi1Server::answer(int rank, const Words& words) {
   if (command == "init") {
     if (word(words, "canele_again").empty()) begin_life(c);
     c.joined = anyone_joined_ = true;
-    c.left = false;  // a process may join again, with its next engine
+    c.finalized = false;  // a process may join again, with its next engine
     const bool right = word(words, "pmi_version") == "1";
     return fmt::format("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc={}\n", right ? 0 : -1);
   }
@@ -175,7 +175,7 @@ std::string Pmi1Server::answer(int rank, const Words& words) {
   if (command == "get_appnum") return "cmd=appnum appnum=0\n";
   if (command == "put") return publish(c, words);
   if (command == "get") return look_up(c, words);
-  if (command == "finalize") return leave(c);
+  if (command == "finalize") return finalize(c);
   return {};
 }
 
@@ -184,17 +184,17 @@ std::string Pmi1Server::answer(int rank, const Words& words) {
 /// values.)
 void Pmi1Server::begin_life(Client& client) {
   client.at_barrier = client.understands_deaths = false;
-  client.held = 0;
+  client.stored = 0;
   ++client.life;
 }
 
 /// Handles a leave. Once all ranks have left, drops all published values, so that ranks may come and go for ever.
-std::string Pmi1Server::leave(Client& client) {
-  client.left = true;
+std::string Pmi1Server::finalize(Client& client) {
+  client.finalized = true;
   client.at_barrier = false;  // it no longer waits at the barrier
-  if (std::all_of(clients_.begin(), clients_.end(), [](const Client& one) { return one.left; })) {
+  if (std::all_of(clients_.begin(), clients_.end(), [](const Client& one) { return one.finalized; })) {
     values_.clear();
-    for (Client& one : clients_) one.held = 0;
+    for (Client& one : clients_) one.stored = 0;
   }
   return "cmd=finalize_ack\n";
 }
@@ -223,9 +223,9 @@ std::string Pmi1Server::publish(Client& client, const Words& words) {
   if (word(words, "kvsname") != space_of(client)) problem = "unknown_kvsname";
   if (key.empty() || key.size() >= longest_key) problem = "key_empty_or_too_long";
   if (value.size() >= longest_value) problem = "value_too_long";
-  if (client.held + key.size() + value.size() > most_held) problem = "this_rank_has_put_too_much";
+  if (client.stored + key.size() + value.size() > most_stored) problem = "this_rank_has_put_too_much";
   if (problem != nullptr) return fmt::format("cmd=put_result rc=-1 msg={}\n", problem);
-  client.held += key.size() + value.size();
+  client.stored += key.size() + value.size();
   values_[client.life].insert_or_assign(std::string(key), std::string(value));
   return "cmd=put_result rc=0 msg=success\n";
 }
@@ -238,13 +238,13 @@ void Pmi1Server::enter_barrier(Client& client) {
     return;
   for (Client& one : clients_) one.at_barrier = false;
   values_.erase(values_.begin(), values_.lower_bound(life));  // every rank has left these
-  for (int rank = 0; rank < static_cast<int>(clients_.size()); ++rank) say_to(rank, "cmd=barrier_out\n");
+  for (int rank = 0; rank < static_cast<int>(clients_.size()); ++rank) send_to(rank, "cmd=barrier_out\n");
 }
 
-void Pmi1Server::say_to(int rank, std::string_view text) {
+void Pmi1Server::send_to(int rank, std::string_view text) {
   Client& c = clients_[static_cast<std::size_t>(rank)];
   if (c.socket < 0) return;
-  if (c.output.size() + text.size() > most_unread) return refuse(rank, "requests without reading the replies");
+  if (c.output.size() + text.size() > most_unread) return reject(rank, "requests without reading the replies");
   c.output += text;
   flush(rank);
 }
@@ -276,25 +276,25 @@ void Pmi1Server::watch(int rank) {
   c.events = wanted;
 }
 
-void Pmi1Server::hang_up(int rank) {
+void Pmi1Server::disconnect(int rank) {
   Client& c = clients_[static_cast<std::size_t>(rank)];
   if (c.socket >= 0) close(c.socket);  // also removes it from the epoll set
   c.socket = -1;
   c.output.clear();
 }
 
-void Pmi1Server::refuse(int rank, const std::string& why) {
+void Pmi1Server::reject(int rank, const std::string& why) {
   say(fmt::format("rank {} has sent {}; its PMI connection is closed", rank, why));
-  hang_up(rank);
+  disconnect(rank);
 }
 
 std::optional<AbortCall> Pmi1Server::take_abort() { return std::exchange(abort_, std::nullopt); }
 
-void Pmi1Server::tell_death(int rank, int) {
+void Pmi1Server::report_death(int rank, int) {
   clients_[static_cast<std::size_t>(rank)].dead = true;
   for (int other = 0; other < static_cast<int>(clients_.size()); ++other)
-    if (other != rank && !client(other).dead && client(other).understands_deaths && !client(other).left)
-      say_to(other, death_of(rank));
+    if (other != rank && !client(other).dead && client(other).understands_deaths && !client(other).finalized)
+      send_to(other, death_of(rank));
 }
 
 }  // namespace canele::run

@@ -33,40 +33,40 @@ class Pmi1Server final : public RankServer {
   int rank_end(int rank) const override { return client(rank).rank_end; }
   void started(int rank) override;
   bool joined(int rank) const override { return client(rank).joined; }
-  bool left(int rank) const override { return client(rank).left; }
+  bool finalized(int rank) const override { return client(rank).finalized; }
   bool anyone_joined() const override { return anyone_joined_; }
   int wake_fd() const override { return epoll_; }
   void clear_wake() override;
   std::optional<AbortCall> take_abort() override;
-  void tell_death(int rank, int exit_code) override;
+  void report_death(int rank, int exit_code) override;
 
  private:
   struct Client {
     int socket = -1, rank_end = -1;
     std::string input, output;
-    unsigned events = 0;   ///< events that epoll watches
-    std::size_t held = 0;  ///< bytes of its keys and values
-    int life = 0;          ///< how often it has joined
-    bool joined = false, left = false, at_barrier = false, dead = false, understands_deaths = false;
+    unsigned events = 0;     ///< events that epoll watches
+    std::size_t stored = 0;  ///< bytes of its keys and values
+    int life = 0;            ///< how often it has joined
+    bool joined = false, finalized = false, at_barrier = false, dead = false, understands_deaths = false;
   };
   using Words = std::map<std::string_view, std::string_view>;
 
   const Client& client(int rank) const { return clients_[static_cast<std::size_t>(rank)]; }
   void serve(int rank);
   void listen(int rank);
-  void obey(int rank, std::string_view line);
+  void execute(int rank, std::string_view line);
   std::string answer(int rank, const Words& words);
   void begin_life(Client& client);
-  std::string leave(Client& client);
+  std::string finalize(Client& client);
   std::string space_of(const Client& client) const;
   std::string look_up(const Client& client, const Words& words) const;
   std::string publish(Client& client, const Words& words);
   void enter_barrier(Client& client);
-  void say_to(int rank, std::string_view text);
+  void send_to(int rank, std::string_view text);
   void flush(int rank);
   void watch(int rank);
-  void hang_up(int rank);
-  void refuse(int rank, const std::string& why);
+  void disconnect(int rank);
+  void reject(int rank, const std::string& why);
 
   std::string name_;
   std::vector<Client> clients_;

@@ -200,7 +200,7 @@ std::map<char, std::vector<int>> Processes::states() const {
   return found;
 }
 
-std::vector<pid_t> Processes::outsiders(pid_t guard) const {
+std::vector<pid_t> Processes::orphans(pid_t guard) const {
   std::vector<pid_t> found;
   std::error_code error;
   for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {

@@ -4,7 +4,7 @@
 //
 // Main thread only, because a rank dies with the thread that started it. Each rank leads its own process group, so that
 // a signal reaches what a wrapper script has started. A process that leaves its group and its parent (a daemon) becomes
-// our child, and outsiders() finds it.
+// our child, and orphans() finds it.
 #pragma once
 
 #include <sched.h>
@@ -64,7 +64,7 @@ class Processes {
   std::map<char, std::vector<int>> states() const;
 
   /// Returns the children of this process that are no ranks, except `guard`.
-  std::vector<pid_t> outsiders(pid_t guard) const;
+  std::vector<pid_t> orphans(pid_t guard) const;
 
  private:
   struct Rank {

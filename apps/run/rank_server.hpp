@@ -2,8 +2,8 @@
 //
 // RankServer: what canele-run needs of the server that the ranks talk to, whichever protocol they use.
 //
-// Job uses it; Server (PMIx) and Pmi1Server implement it. Main thread only. After clear_wake(), joined() and left() are
-// up to date for every process whose end has been seen before that call.
+// Job uses it; Server (PMIx) and Pmi1Server implement it. Main thread only. After clear_wake(), joined() and
+// finalized() are up to date for every process whose end has been seen before that call.
 #pragma once
 
 #include <optional>
@@ -35,7 +35,7 @@ class RankServer {
   virtual void started(int rank) { static_cast<void>(rank); }
 
   virtual bool joined(int rank) const = 0;
-  virtual bool left(int rank) const = 0;
+  virtual bool finalized(int rank) const = 0;
   virtual bool anyone_joined() const = 0;
 
   /// Returns a descriptor that is readable when something has changed. Call clear_wake() before checking what has.
@@ -44,7 +44,7 @@ class RankServer {
   virtual std::optional<AbortCall> take_abort() = 0;
 
   /// Reports to the other ranks that this one has died.
-  virtual void tell_death(int rank, int exit_code) = 0;
+  virtual void report_death(int rank, int exit_code) = 0;
 };
 
 }  // namespace canele::run

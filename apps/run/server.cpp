@@ -148,7 +148,7 @@ pmix_server_module_t* Server::module() {
   static pmix_server_module_t table = [] {
     pmix_server_module_t functions = {};
     functions.client_connected2 = on_joined;
-    functions.client_finalized = on_left;
+    functions.client_finalized = on_finalized;
     functions.abort = on_abort;
     functions.fence_nb = fence;
     functions.direct_modex = get_remote;
@@ -270,7 +270,7 @@ std::optional<AbortCall> Server::take_abort() {
   return std::exchange(abort_, std::nullopt);
 }
 
-void Server::tell_death(int rank, int exit_code) {
+void Server::report_death(int rank, int exit_code) {
   pmix_proc_t name;
   PMIX_LOAD_PROCID(&name, job_.c_str(), static_cast<pmix_rank_t>(rank));
   InfoList info;
@@ -292,8 +292,8 @@ pmix_status_t Server::on_joined(const pmix_proc_t*, void* client, pmix_info_t*, 
   return PMIX_OPERATION_SUCCEEDED;
 }
 
-pmix_status_t Server::on_left(const pmix_proc_t*, void* client, pmix_op_cbfunc_t, void*) {
-  static_cast<Client*>(client)->left = true;
+pmix_status_t Server::on_finalized(const pmix_proc_t*, void* client, pmix_op_cbfunc_t, void*) {
+  static_cast<Client*>(client)->finalized = true;
   return PMIX_OPERATION_SUCCEEDED;
 }
 

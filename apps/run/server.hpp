@@ -37,8 +37,8 @@ class Server final : public RankServer {
   bool joined(int rank) const override {
     return clients_[static_cast<std::size_t>(rank)].joined;
   }  ///< called PMIx_Init
-  bool left(int rank) const override {
-    return clients_[static_cast<std::size_t>(rank)].left;
+  bool finalized(int rank) const override {
+    return clients_[static_cast<std::size_t>(rank)].finalized;
   }  ///< called PMIx_Finalize
   bool anyone_joined() const override { return anyone_joined_; }
 
@@ -47,21 +47,21 @@ class Server final : public RankServer {
   std::optional<AbortCall> take_abort() override;
 
   /// Reports by a PMIx event.
-  void tell_death(int rank, int exit_code) override;
+  void report_death(int rank, int exit_code) override;
 
  private:
   struct Client {
     Server* server = nullptr;
     int rank = 0;
     std::atomic<bool> joined{false};
-    std::atomic<bool> left{false};
+    std::atomic<bool> finalized{false};
   };
 
   explicit Server(int ranks);
   void start(const std::string& directory);
   static pmix_server_module_t* module();
   static pmix_status_t on_joined(const pmix_proc_t*, void* client, pmix_info_t*, size_t, pmix_op_cbfunc_t, void*);
-  static pmix_status_t on_left(const pmix_proc_t*, void* client, pmix_op_cbfunc_t, void*);
+  static pmix_status_t on_finalized(const pmix_proc_t*, void* client, pmix_op_cbfunc_t, void*);
   static pmix_status_t on_abort(const pmix_proc_t*, void* client, int code, const char* reason, pmix_proc_t*, size_t,
                                 pmix_op_cbfunc_t done, void* data);
   void register_job(const std::string& host, const std::string& directory);

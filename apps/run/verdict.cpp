@@ -33,7 +33,7 @@ Verdict::Then Verdict::fail(Message message, int code, Then then) {
     messages_.push_back(std::move(message));
     return keep_going_ ? Then::nothing : Then::end_job;
   }
-  held_back_.push_back(std::move(message));
+  deferred_.push_back(std::move(message));
   return then;
 }
 
@@ -44,19 +44,19 @@ Verdict::Then Verdict::rank_ended(const RankEnd& end) {
     return fail({end.rank, end.pid, std::move(what)}, code, then);
   };
   // A rank that has left, or that ends before any rank has joined, leaves no rank waiting.
-  const Then unless_waited_for = end.left || !end.anyone_joined ? Then::wait_for_others : Then::end_job;
+  const Then unless_waited_for = end.finalized || !end.anyone_joined ? Then::wait_for_others : Then::end_job;
   if (WIFSIGNALED(end.status)) {
     const int number = WTERMSIG(end.status);
     return fails(128 + number,
                  fmt::format("died by signal {} ({}){}", number, strsignal(number),
                              WCOREDUMP(end.status) ? ", core dumped" : ""),
-                 end.left ? Then::wait_for_others : Then::end_job);
+                 end.finalized ? Then::wait_for_others : Then::end_job);
   }
   if (const int code = WEXITSTATUS(end.status); code != 0) {
     failed_outside_ |= !end.joined;
     return fails(code, fmt::format("exited with code {}", code), unless_waited_for);
   }
-  if (end.joined && !end.left)
+  if (end.joined && !end.finalized)
     return fails(code_for_unclean_end,
                  "exited with code 0, but without canele_finalize (MPI_Finalize): other ranks may still wait for it",
                  Then::end_job);
@@ -70,8 +70,8 @@ Verdict::Then Verdict::rank_ended(const RankEnd& end) {
 Verdict::Then Verdict::someone_joined() {
   if (ending_) return Then::nothing;
   Then then = Then::nothing;
-  if (failed_outside_ && !held_back_.empty()) {
-    messages_ = std::exchange(held_back_, {});
+  if (failed_outside_ && !deferred_.empty()) {
+    messages_ = std::exchange(deferred_, {});
     then = Then::end_job;
   }
   for (const Bystander& missing : std::exchange(bystanders_, {})) {
@@ -114,8 +114,8 @@ std::vector<std::string> Verdict::take_messages() {
 }
 
 void Verdict::conclude() {
-  messages_.insert(messages_.end(), held_back_.begin(), held_back_.end());
-  held_back_.clear();
+  messages_.insert(messages_.end(), deferred_.begin(), deferred_.end());
+  deferred_.clear();
 }
 
 }  // namespace canele::run

@@ -17,7 +17,7 @@ struct RankEnd {
   long pid;
   int status;          ///< as of waitpid
   bool joined;         ///< it has called canele_init, or the equivalent of its own library
-  bool left;           ///< it has called canele_finalize
+  bool finalized;      ///< it has called canele_finalize
   bool anyone_joined;  ///< a rank of the job has joined
 };
 
@@ -52,7 +52,7 @@ class Verdict {
   std::vector<Death> take_deaths();
   /// Returns lines to print now, without newline. What several ranks have in common is one line.
   std::vector<std::string> take_messages();
-  /// Called when all ranks have ended, or the grace time is over: releases the messages that were held back.
+  /// Called when all ranks have ended, or the grace time is over: releases the messages that were deferred.
   void conclude();
   int code() const { return code_; }
 
@@ -76,7 +76,7 @@ class Verdict {
   int code_ = 0;
   std::vector<Bystander> bystanders_;
   std::vector<Death> deaths_;
-  std::vector<Message> messages_, held_back_;
+  std::vector<Message> messages_, deferred_;
 };
 
 }  // namespace canele::run

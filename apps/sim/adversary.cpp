@@ -59,8 +59,8 @@ void Adversary::plan_clogs() {
       const int from = some_rank(), to = some_rank();
       const bool one_way = dice_.under(2) == 0;
       Fabric& fabric = some_fabric();
-      fabric.hold(from, to, until, drivers::sim::Fault::partition);
-      if (!one_way) fabric.hold(to, from, until, drivers::sim::Fault::clog);
+      fabric.delay(from, to, until, drivers::sim::Fault::partition);
+      if (!one_way) fabric.delay(to, from, until, drivers::sim::Fault::clog);
     });
   }
 }
@@ -73,8 +73,8 @@ void Adversary::swizzle() {
     if (dice_.under(2) == 0) continue;
     const std::uint64_t until = std::min(until_ns_, world_.timeline.now() + dice_.under(3'000'000));
     for (int peer = 0; peer < world_.options().ranks; ++peer) {
-      fabric.hold(rank, peer, until, drivers::sim::Fault::clog);
-      fabric.hold(peer, rank, until, drivers::sim::Fault::clog);
+      fabric.delay(rank, peer, until, drivers::sim::Fault::clog);
+      fabric.delay(peer, rank, until, drivers::sim::Fault::clog);
     }
   }
 }
@@ -148,9 +148,9 @@ void Adversary::end() {
     world_.platform(rank).busy_locks = 0;
     world_.scheduler.slow_down(rank, 1);
   }
-  constexpr std::uint64_t look_every_ns = 10'000'000;
-  for (std::uint64_t look = 1; look <= 20; ++look) {
-    world_.timeline.after(look * look_every_ns, [this] { end_half_lost(); });
+  constexpr std::uint64_t check_every_ns = 10'000'000;
+  for (std::uint64_t check = 1; check <= 20; ++check) {
+    world_.timeline.after(check * check_every_ns, [this] { end_half_lost(); });
   }
 }
 
@@ -168,7 +168,7 @@ void Adversary::end_half_lost() {
 bool Adversary::gives_up(int rank, int peer) const {
   const comm::Engine* const engine = world_.engine(rank);
   const comm::Peer* const known = engine != nullptr ? engine->peers[peer] : nullptr;
-  return known != nullptr && known->gone();
+  return known != nullptr && known->disconnected();
 }
 
 std::map<std::string, std::uint64_t> Adversary::injected() const {

@@ -116,7 +116,7 @@ Outcome run_cholesky(const RunOptions& options) {
   if (const std::string why = make_room_for(count); !why.empty()) outcome.complaints.push_back("cholesky: " + why);
   if (!outcome.complaints.empty()) return outcome;
   const cholesky::Layout layout = layout_for(options.cholesky, count);
-  Gate posted(world.scheduler);
+  StartBarrier posted(world.scheduler);
   const CholeskyRank::Job job{world, layout, options.cholesky, cholesky::way_of(options.cholesky.way), posted};
   Ranks ranks;
   for (int rank = 0; rank < count; ++rank) ranks.push_back(std::make_unique<CholeskyRank>(job, rank));

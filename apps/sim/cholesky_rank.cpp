@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/sim/ticket.hpp"
+#include "apps/sim/tracked_request.hpp"
 
 namespace canele::sim {
 namespace {
@@ -47,13 +47,13 @@ void CholeskyRank::run(canele_engine_t* engine) {
 /// Runs until all its tasks have run and the library no longer uses any memory of this rank.
 void CholeskyRank::serve() {
   Scheduler& scheduler = job_.world.scheduler;
-  while (!is_over()) {
+  while (!is_done()) {
     send_finished();
     if (job_.options.test_ns > 0) {
-      const double round = job_.options.test_ns * static_cast<double>(under_way_ + 1);
+      const double round = job_.options.test_ns * static_cast<double>(in_flight_ + 1);
       scheduler.pause_for(static_cast<std::uint64_t>(std::lround(round)));
       canele_progress(canele_session_engine(session_));
-    } else if (to_send_.empty() && !is_over()) {
+    } else if (to_send_.empty() && !is_done()) {
       scheduler.sleep(~std::uint64_t{0}, "waits for a task or a message");
     }
   }
@@ -92,8 +92,8 @@ canele_data_t CholeskyRank::describe(Transfer& transfer) {
 }
 
 void CholeskyRank::watch(Transfer& transfer, int code, unsigned events) {
-  ++under_way_;
-  if (code == CANELE_OK) code = canele_request_on_event(&transfer.request, events, told, &transfer);
+  ++in_flight_;
+  if (code == CANELE_OK) code = canele_request_on_event(&transfer.request, events, on_event, &transfer);
   if (code != CANELE_OK) job_.world.complain(state() + ": " + canele_error_string(code));
 }
 
@@ -138,7 +138,7 @@ void CholeskyRank::send(TileIndex tile) {
   }
 }
 
-void CholeskyRank::told(canele_request_t*, unsigned events, void* argument) {
+void CholeskyRank::on_event(canele_request_t*, unsigned events, void* argument) {
   Transfer& transfer = *static_cast<Transfer*>(argument);
   CholeskyRank& rank = *transfer.owner;
   if ((events & CANELE_EVENT_RECEIVED) != 0) rank.arrived(transfer);
@@ -152,7 +152,7 @@ void CholeskyRank::arrived(Transfer& transfer) {
                         std::to_string(column) + ")");
   }
   std::vector<Task> ready;
-  graph_.at_hand(transfer.tile, ready);
+  graph_.available(transfer.tile, ready);
   start(ready);
 }
 
@@ -160,8 +160,8 @@ void CholeskyRank::ended(Transfer& transfer) {
   canele_status_t status{};
   canele_request_status(&transfer.request, &status);
   if (status.error != CANELE_OK) job_.world.complain(state() + ": " + canele_error_string(status.error));
-  --under_way_;
-  if (is_over()) job_.world.scheduler.wake(*thread_);
+  --in_flight_;
+  if (is_done()) job_.world.scheduler.wake(*thread_);
 }
 
 void CholeskyRank::start(const std::vector<Task>& ready) {
@@ -202,7 +202,7 @@ void CholeskyRank::read_counters(canele_engine_t* engine) {
 }
 
 std::string CholeskyRank::state() const {
-  return "rank " + std::to_string(rank_) + ": " + std::to_string(under_way_) + " requests under way, " +
+  return "rank " + std::to_string(rank_) + ": " + std::to_string(in_flight_) + " requests in flight, " +
          std::to_string(ready_.size()) + " tasks ready, " + std::to_string(job_.options.cores - free_cores_) +
          " running" + (graph_.done() ? ", all have run" : "");
 }

@@ -23,7 +23,7 @@
 #include "apps/cholesky/graph.hpp"
 #include "apps/cholesky/way.hpp"
 #include "apps/sim/cholesky_options.hpp"
-#include "apps/sim/gate.hpp"
+#include "apps/sim/start_barrier.hpp"
 #include "apps/sim/world.hpp"
 
 namespace canele::sim {
@@ -35,7 +35,7 @@ class CholeskyRank {
     const cholesky::Layout& layout;
     const CholeskyOptions& options;
     cholesky::Way way;
-    Gate& start;
+    StartBarrier& start;
   };
 
   CholeskyRank(const Job& job, int rank);
@@ -73,13 +73,13 @@ class CholeskyRank {
   Transfer& new_send(cholesky::TileIndex tile);
   void watch(Transfer& transfer, int code, unsigned events);
   canele_data_t describe(Transfer& transfer);
-  static void told(canele_request_t* request, unsigned events, void* argument);
+  static void on_event(canele_request_t* request, unsigned events, void* argument);
   void arrived(Transfer& transfer);
   void ended(Transfer& transfer);
   void start(const std::vector<cholesky::Task>& ready);
   void finish(const cholesky::Task& task);
   std::uint64_t duration_of(const cholesky::Task& task) const;
-  bool is_over() const { return graph_.done() && to_send_.empty() && under_way_ == 0; }
+  bool is_done() const { return graph_.done() && to_send_.empty() && in_flight_ == 0; }
   void serve();
   void read_counters(canele_engine_t* engine);
 
@@ -91,7 +91,7 @@ class CholeskyRank {
   std::deque<cholesky::TileIndex> to_send_;
   std::deque<Transfer> receives_, sends_;  ///< deques, because requests must not move
   std::vector<std::byte> values_, sink_;   ///< memory of all tiles sent, and of all tiles received
-  std::size_t under_way_ = 0;
+  std::size_t in_flight_ = 0;
   canele_session_t* session_ = nullptr;
   Scheduler::Thread* thread_ = nullptr;
   std::uint64_t ended_at_ = 0, busy_ns_ = 0, bytes_sent_ = 0, bytes_forwarded_ = 0, packets_ = 0;

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/sim/marks.hpp"
+#include "apps/sim/coverage.hpp"
 #include "comm/collectives/algorithms/algorithms.hpp"
 #include "comm/collectives/override.hpp"
 
@@ -30,7 +30,7 @@ constexpr int operations = static_cast<int>(Operation::exscan) + 1;
 struct Round {
   int number = 0, group = 0, root = 0;
   Operation operation = Operation::barrier;
-  std::size_t count = 0;  ///< words of a part
+  std::size_t count = 0;  ///< words of a block
   int algorithm = 0;
 };
 
@@ -90,15 +90,15 @@ class CollectiveRank {
       if (groups_[round.group] == nullptr || given_up_[round.group]) continue;
       if (dice_.under(3) == 0) world_.pause_for(dice_.under(30'000));
       start(round);
-      while (under_way_.size() >= most) end_one();
+      while (in_flight_.size() >= most) end_one();
     }
-    while (!under_way_.empty()) end_one();
+    while (!in_flight_.empty()) end_one();
     for (canele_group_t* const group : groups_) must(canele_group_destroy(group));
   }
   std::uint64_t completed = 0;
   std::string state() const {
     std::string text = "rank " + std::to_string(rank_) + " waits for the collectives";
-    for (const auto& one : under_way_) text += " " + std::to_string(one->round.number);
+    for (const auto& one : in_flight_) text += " " + std::to_string(one->round.number);
     return text;
   }
 
@@ -126,7 +126,7 @@ class CollectiveRank {
     one->out.assign(one->in.size(), -1);
     if (round.operation == Operation::bcast && one->position == round.root) one->out = one->in;
     must(call(group, *one));
-    under_way_.push_back(std::move(one));
+    in_flight_.push_back(std::move(one));
   }
 
   int call(canele_group_t* group, Pending& one) {
@@ -168,9 +168,9 @@ class CollectiveRank {
 
   /// Waits for one of the pending collectives, chosen at random.
   void end_one() {
-    const auto which = under_way_.begin() + static_cast<std::ptrdiff_t>(dice_.under(under_way_.size()));
+    const auto which = in_flight_.begin() + static_cast<std::ptrdiff_t>(dice_.under(in_flight_.size()));
     const std::unique_ptr<Pending> one = std::move(*which);
-    under_way_.erase(which);
+    in_flight_.erase(which);
     canele_status_t status{};
     canele_wait(&one->request, &status);
     if (status.error == CANELE_OK) {
@@ -199,10 +199,10 @@ class CollectiveRank {
     const Round& r = one.round;
     const int p = one.position, n = one.size;
     const bool root = p == r.root;
-    const auto is = [&](int part, auto expected) {
+    const auto is = [&](int block, auto expected) {
       for (std::size_t i = 0; i < r.count; ++i) {
-        const std::int64_t found = one.out[static_cast<std::size_t>(part) * r.count + i];
-        if (found != expected(i)) return wrong(one, "word " + std::to_string(i) + " of part " + std::to_string(part));
+        const std::int64_t found = one.out[static_cast<std::size_t>(block) * r.count + i];
+        if (found != expected(i)) return wrong(one, "word " + std::to_string(i) + " of block " + std::to_string(block));
       }
     };
     if (r.operation == Operation::bcast) is(0, [&](std::size_t i) { return given(r, r.root, 0, i); });
@@ -226,7 +226,7 @@ class CollectiveRank {
   Dice dice_;
   canele_operator_t sum_{};
   canele_group_t* groups_[2] = {nullptr, nullptr};
-  std::vector<std::unique_ptr<Pending>> under_way_;
+  std::vector<std::unique_ptr<Pending>> in_flight_;
   bool given_up_[2] = {false, false};
 };
 

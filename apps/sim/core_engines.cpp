@@ -30,15 +30,16 @@ struct Rounds {
 
 class Body {
  public:
-  Body(World& world, const EngineCourse& course, EngineTimes& times) : world_(world), course_(course), times_(times) {}
+  Body(World& world, const EngineCollective& collective, EngineTimes& times)
+      : world_(world), collective_(collective), times_(times) {}
 
   void operator()(int rank, canele_engine_t* engine) {
     canele_group_t* group = nullptr;
     if (canele_group_create(engine, "cores", nullptr, 0, &group) != CANELE_OK) return world_.complain("no group");
     const auto n = static_cast<std::size_t>(world_.ranks());
-    const bool parts = course_.operation == Operation::gather || course_.operation == Operation::scatter;
-    std::vector<std::byte> in(parts && rank == 0 ? n * course_.size : course_.size), out(in.size());
-    for (int round = 0; round < course_.rounds; ++round) {
+    const bool has_blocks = collective_.operation == Operation::gather || collective_.operation == Operation::scatter;
+    std::vector<std::byte> in(has_blocks && rank == 0 ? n * collective_.size : collective_.size), out(in.size());
+    for (int round = 0; round < collective_.rounds; ++round) {
       meet(group);
       const std::uint64_t from = world_.now_ns();
       canele_request_t request{};
@@ -49,7 +50,7 @@ class Body {
       world_.scheduler.pause_for(0);  // lets the time that it has worked pass
       ended(round, call_ns);
     }
-    if (course_.operation != Operation::scan) note_split(rank, group);
+    if (collective_.operation != Operation::scan) note_split(rank, group);
     canele_group_destroy(group);
   }
 
@@ -74,7 +75,7 @@ class Body {
 
   void compute() {
     constexpr std::uint64_t at_a_time = 50'000;  // then another thread of the core may get its turn
-    for (auto left = static_cast<std::uint64_t>(course_.computation_ns); left > 0;) {
+    for (auto left = static_cast<std::uint64_t>(collective_.computation_ns); left > 0;) {
       const std::uint64_t now = std::min(left, at_a_time);
       world_.scheduler.spend(now);
       left -= now;
@@ -84,43 +85,43 @@ class Body {
   int start(canele_group_t* group, std::vector<std::byte>& in, std::vector<std::byte>& out, canele_request_t* request) {
     canele_collective_options_t options{};
     options.struct_size = sizeof options;
-    options.algorithm = static_cast<int>(course_.algorithm);
-    options.segment = course_.segment == 0 ? ~std::size_t{0} >> 1 : course_.segment;
+    options.algorithm = static_cast<int>(collective_.algorithm);
+    options.segment = collective_.segment == 0 ? ~std::size_t{0} >> 1 : collective_.segment;
     canele_operator_t sum{};
     canele_operator_of(CANELE_BXOR, CANELE_UINT8, &sum);
     canele_parts_t parts{};
-    parts.length = course_.size;
-    switch (course_.operation) {
+    parts.length = collective_.size;
+    switch (collective_.operation) {
       case Operation::bcast:
-        return canele_ibcast(group, out.data(), course_.size, 0, &options, request);
+        return canele_ibcast(group, out.data(), collective_.size, 0, &options, request);
       case Operation::reduce:
-        return canele_ireduce(group, in.data(), out.data(), course_.size, &sum, 0, &options, request);
+        return canele_ireduce(group, in.data(), out.data(), collective_.size, &sum, 0, &options, request);
       case Operation::gather:
-        return canele_igather(group, in.data(), course_.size, out.data(), &parts, 0, &options, request);
+        return canele_igather(group, in.data(), collective_.size, out.data(), &parts, 0, &options, request);
       case Operation::scatter:
-        return canele_iscatter(group, in.data(), &parts, out.data(), course_.size, 0, &options, request);
+        return canele_iscatter(group, in.data(), &parts, out.data(), collective_.size, 0, &options, request);
       default:
-        return canele_iscan(group, in.data(), out.data(), course_.size, &sum, &options, request);
+        return canele_iscan(group, in.data(), out.data(), collective_.size, &sum, &options, request);
     }
   }
 
   void note_split(int rank, canele_group_t* group) {
     comm::collectives::Call call;
-    call.operation = course_.operation;
+    call.operation = collective_.operation;
     call.size = world_.ranks();
-    call.length = course_.size;
-    const auto* const known = comm::api::group_of(group).splits.find(call, 2);
+    call.length = collective_.size;
+    const auto* const known = comm::api::group_of(group).split_policy.find(call, 2);
     times_.split.resize(static_cast<std::size_t>(world_.ranks()));
     times_.split[static_cast<std::size_t>(rank)] = known == nullptr ? 0 : known->split();
   }
 
   World& world_;
-  const EngineCourse& course_;
+  const EngineCollective& collective_;
   EngineTimes& times_;
   Rounds rounds_;
 };
 
-WorldOptions world_of(const CoreMachine& machine, const EngineCourse& course) {
+WorldOptions world_of(const CoreMachine& machine, const EngineCollective& collective) {
   WorldOptions options;
   options.ranks = options.ranks_per_node = static_cast<int>(machine.ranks);
   options.processors = machine.cores;
@@ -128,9 +129,9 @@ WorldOptions world_of(const CoreMachine& machine, const EngineCourse& course) {
   memory.options.kind = drivers::sim::Kind::memory;
   memory.options.model = {100, 10, 1 / machine.byte_ns};
   options.networks.push_back(memory);
-  options.settings = {std::string("CANELE_EXPERT_RECEIVER_INITIATED=") + (course.shared_copies ? "on" : "off"),
+  options.settings = {std::string("CANELE_EXPERT_RECEIVER_INITIATED=") + (collective.shared_copies ? "on" : "off"),
                       "CANELE_HANG_REPORT=0"};
-  if (course.split) options.settings.push_back("CANELE_EXPERT_SPLIT_TREE=" + std::to_string(*course.split));
+  if (collective.split) options.settings.push_back("CANELE_EXPERT_SPLIT_TREE=" + std::to_string(*collective.split));
   return options;
 }
 
@@ -160,13 +161,13 @@ class NodeCores {
 
 }  // namespace
 
-EngineTimes run_engines_on_cores(const CoreMachine& machine, const EngineCourse& course) {
+EngineTimes run_engines_on_cores(const CoreMachine& machine, const EngineCollective& collective) {
   constexpr std::uint64_t patience_ns = 100'000'000'000;
   EngineTimes times;
   NodeCores cores(machine);
-  World world(world_of(machine, course));
+  World world(world_of(machine, collective));
   world.scheduler.core_for = [&cores](const Scheduler::Thread& thread) { return cores.of(thread); };
-  world.start(Body(world, course, times));
+  world.start(Body(world, collective, times));
   if (!world.run(patience_ns)) {
     times.problem =
         world.complaints().empty() ? "it has not ended:\n" + world.wait_graph() : world.complaints().front();

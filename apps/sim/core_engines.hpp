@@ -20,7 +20,7 @@
 
 namespace canele::sim {
 
-struct EngineCourse {
+struct EngineCollective {
   comm::collectives::Operation operation = comm::collectives::Operation::bcast;
   comm::collectives::Algorithm algorithm = comm::collectives::Algorithm::binomial;
   std::uint64_t size = 2'000'000, segment = 0;  ///< 0: whole
@@ -39,6 +39,6 @@ struct EngineTimes {
 };
 
 /// Simulates one node. Placing: as in core_model.hpp.
-EngineTimes run_engines_on_cores(const CoreMachine& machine, const EngineCourse& course);
+EngineTimes run_engines_on_cores(const CoreMachine& machine, const EngineCollective& collective);
 
 }  // namespace canele::sim

@@ -3,8 +3,8 @@
 // Virtual time on modelled cores.
 //
 // What a rank does to its own memory takes no time: the unit of the published model is a message with all that belongs
-// to it. Steps may be held back: a rank's until its thread reaches them, or a level's if levels are kept apart. Only
-// messages are held back, because no other step takes time.
+// to it. Steps may be deferred: a rank's until its thread reaches them, or a level's if levels are kept apart. Only
+// messages are deferred, because no other step takes time.
 #include "apps/sim/core_model.hpp"
 
 #include <algorithm>
@@ -70,15 +70,15 @@ struct CoreRank {
   std::size_t late_left = 0;  // messages.
   std::uint32_t sends = 0;
   bool computing = false, computed = false;
-  std::vector<StepId> held;     // until its thread has reached them.
-  std::deque<StepId> windowed;  // sends beyond the window.
+  std::vector<StepId> deferred;   // until its thread has reached them.
+  std::deque<StepId> over_limit;  // sends beyond the limit.
 };
 
 class CoreModel {
  public:
-  CoreModel(const CoreMachine& machine, const CoreCourse& course, const std::vector<Schedule>& schedules)
+  CoreModel(const CoreMachine& machine, const CoreCollective& collective, const std::vector<Schedule>& schedules)
       : machine_(machine),
-        course_(course),
+        collective_(collective),
         schedules_(schedules),
         ranks_(schedules.size()),
         out_free_(machine.nodes),
@@ -109,8 +109,8 @@ class CoreModel {
   void offer(std::size_t task, std::size_t lane);
   void begin(std::size_t task, std::size_t lane);
   void start(std::size_t rank, StepId step);
-  bool is_held(std::size_t rank, const Step& step) const;
-  void let_go(std::size_t rank);
+  bool is_deferred(std::size_t rank, const Step& step) const;
+  void release_deferred(std::size_t rank);
   void join(std::size_t rank, StepId step);
   void launch(Transfer& message);
   void carry(Transfer& message);
@@ -120,7 +120,7 @@ class CoreModel {
   void level_done(const Transfer& message);
 
   const Step& step_of(std::size_t rank, StepId step) const { return schedules_[rank].steps()[step]; }
-  bool is_late(const Step& step) const { return step.level != 0 && step.level <= course_.split; }
+  bool is_late(const Step& step) const { return step.level != 0 && step.level <= collective_.split; }
   static bool is_message(const Step& step) { return step.action == Action::send || step.action == Action::receive; }
   std::size_t node_of(std::size_t rank) const { return rank / machine_.ranks; }
   /// Returns the lane of a rank. A rank's own core has the rank's number.
@@ -130,7 +130,7 @@ class CoreModel {
   }
 
   const CoreMachine& machine_;
-  const CoreCourse& course_;
+  const CoreCollective& collective_;
   const std::vector<Schedule>& schedules_;
   std::vector<CoreRank> ranks_;
   std::vector<Lane> lanes_;
@@ -200,7 +200,7 @@ void CoreModel::call() {
     }
   }
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    if (!course_.late_first || ranks_[rank].late_left == 0) let_go(rank);
+    if (!collective_.late_first || ranks_[rank].late_left == 0) release_deferred(rank);
   }
 }
 
@@ -220,7 +220,7 @@ void CoreModel::finish(const CoreTask& task) {
   switch (task.kind) {
     case TaskKind::compute:
       ranks_[task.rank].computed = true;
-      return let_go(task.rank);
+      return release_deferred(task.rank);
     case TaskKind::notice:
       return end(task.rank, task.step);
     case TaskKind::copy_out:
@@ -265,33 +265,33 @@ void CoreModel::begin(std::size_t id, std::size_t lane) {
   offer(make({TaskKind::copy_in, message->to, message, no_step, task.ns}), lane_of(message->to, message->late));
 }
 
-/// Tells whether a message is held: one of the calling thread until the thread reaches it, and any other one until the
-/// thread has handed it over.
-bool CoreModel::is_held(std::size_t rank, const Step& step) const {
+/// Tells whether a message is deferred: one of the calling thread until the thread reaches it, and any other one until
+/// the thread has handed it over.
+bool CoreModel::is_deferred(std::size_t rank, const Step& step) const {
   if (!is_message(step)) return false;
   const CoreRank& own = ranks_[rank];
-  return course_.late_first ? !is_late(step) && own.late_left > 0 : is_late(step) && !own.computed;
+  return collective_.late_first ? !is_late(step) && own.late_left > 0 : is_late(step) && !own.computed;
 }
 
-/// Starts the held steps when the thread has reached them.
-void CoreModel::let_go(std::size_t rank) {
+/// Starts the deferred steps when the thread has reached them.
+void CoreModel::release_deferred(std::size_t rank) {
   CoreRank& own = ranks_[rank];
-  std::vector<StepId> held;
-  held.swap(own.held);
-  for (const StepId step : held) start(rank, step);
+  std::vector<StepId> deferred;
+  deferred.swap(own.deferred);
+  for (const StepId step : deferred) start(rank, step);
   if (own.computing) return;
   own.computing = true;
-  offer(make({TaskKind::compute, rank, nullptr, no_step, course_.computation_ns}), rank);
+  offer(make({TaskKind::compute, rank, nullptr, no_step, collective_.computation_ns}), rank);
 }
 
 void CoreModel::start(std::size_t rank, StepId id) {
   const Step& step = step_of(rank, id);
   CoreRank& own = ranks_[rank];
   if (!is_message(step)) return end(rank, id);
-  if (is_held(rank, step)) return own.held.push_back(id);
-  const std::uint32_t window = schedules_[rank].window();
+  if (is_deferred(rank, step)) return own.deferred.push_back(id);
+  const std::uint32_t inflight_limit = schedules_[rank].inflight_limit();
   if (step.action == Action::send) {
-    if (window != 0 && own.sends >= window) return own.windowed.push_back(id);
+    if (inflight_limit != 0 && own.sends >= inflight_limit) return own.over_limit.push_back(id);
     ++own.sends;
   }
   join(rank, id);
@@ -309,9 +309,9 @@ void CoreModel::join(std::size_t rank, StepId id) {
   (sends ? message.send : message.receive) = id;
   if (message.send == no_step || message.receive == no_step) return;
   message.level = level_of(from, to);
-  if (course_.levels_apart != 0 && !message.late) {
+  if (collective_.levels_apart != 0 && !message.late) {
     for (std::uint32_t level = 0; level < level_left_.size(); ++level) {
-      const bool before = course_.levels_apart > 0 ? level < message.level : level > message.level;
+      const bool before = collective_.levels_apart > 0 ? level < message.level : level > message.level;
       if (before && level_left_[level] > 0) return waiting_[message.level].push_back(&message);
     }
   }
@@ -354,22 +354,22 @@ void CoreModel::end(std::size_t rank, StepId id) {
   --own.left;
   if (step.action == Action::send) {
     --own.sends;
-    if (!own.windowed.empty()) {
-      const StepId next = own.windowed.front();
-      own.windowed.pop_front();
+    if (!own.over_limit.empty()) {
+      const StepId next = own.over_limit.front();
+      own.over_limit.pop_front();
       start(rank, next);
     }
   }
   for (const StepId after : schedules_[rank].after(step)) {
     if (--own.needs[after] == 0) start(rank, after);
   }
-  if (is_message(step) && is_late(step) && --own.late_left == 0 && course_.late_first) let_go(rank);
+  if (is_message(step) && is_late(step) && --own.late_left == 0 && collective_.late_first) release_deferred(rank);
 }
 
 void CoreModel::level_done(const Transfer& message) {
-  if (course_.levels_apart == 0 || message.late || --level_left_[message.level] > 0) return;
+  if (collective_.levels_apart == 0 || message.late || --level_left_[message.level] > 0) return;
   const int levels = static_cast<int>(level_left_.size());
-  for (int level = static_cast<int>(message.level); level >= 0 && level < levels; level += course_.levels_apart) {
+  for (int level = static_cast<int>(message.level); level >= 0 && level < levels; level += collective_.levels_apart) {
     const auto at = static_cast<std::size_t>(level);
     std::vector<Transfer*> now;
     now.swap(waiting_[at]);
@@ -389,8 +389,9 @@ std::uint32_t communication_core(const CoreMachine& machine, std::uint32_t rank)
   return ((part + 1) * cores + left - 1) / left - 1;
 }
 
-CoreTimes run_on_cores(const CoreMachine& machine, const CoreCourse& course, const std::vector<Schedule>& schedules) {
-  return CoreModel(machine, course, schedules).run();
+CoreTimes run_on_cores(const CoreMachine& machine, const CoreCollective& collective,
+                       const std::vector<Schedule>& schedules) {
+  return CoreModel(machine, collective, schedules).run();
 }
 
 }  // namespace canele::sim

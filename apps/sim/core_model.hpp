@@ -34,7 +34,7 @@ struct CoreMachine {
   double nic_byte_ns = 0.1, nic_latency_ns = 1500;
 };
 
-struct CoreCourse {
+struct CoreCollective {
   std::uint32_t split = 0;    ///< levels that are for the calling thread: late steps
   bool late_first = false;    ///< late steps precede the rank's other steps and its computation; else they follow it.
   double computation_ns = 0;  ///< of each rank, between call and wait
@@ -52,7 +52,7 @@ struct CoreTimes {
 std::uint32_t communication_core(const CoreMachine& machine, std::uint32_t rank);
 
 /// Simulates a collective that all ranks call at time 0. The schedules are those of nodes * ranks ranks, node by node.
-CoreTimes run_on_cores(const CoreMachine& machine, const CoreCourse& course,
+CoreTimes run_on_cores(const CoreMachine& machine, const CoreCollective& collective,
                        const std::vector<comm::collectives::Schedule>& schedules);
 
 }  // namespace canele::sim

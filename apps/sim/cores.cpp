@@ -75,8 +75,8 @@ class Cores {
   bool rooted() const { return all_to_one() || operation_ == Operation::bcast || operation_ == Operation::scatter; }
   bool splits() const { return rooted() && choice_.algorithm == Algorithm::binomial; }
   split_tree::Sizes sizes() const {
-    const bool parts = operation_ == Operation::gather || operation_ == Operation::scatter;
-    return parts ? split_tree::Sizes::doubling : split_tree::Sizes::equal;
+    const bool has_blocks = operation_ == Operation::gather || operation_ == Operation::scatter;
+    return has_blocks ? split_tree::Sizes::doubling : split_tree::Sizes::equal;
   }
   double unit_ns() const { return unit_ns_; }
   double measured_unit_ns() const;
@@ -162,16 +162,16 @@ CoreTimes Cores::simulate(const CoreMachine& machine, std::uint32_t split, doubl
 
 EngineTimes Cores::simulate_engines(const CoreMachine& machine, std::optional<std::uint32_t> split,
                                     double computation) const {
-  EngineCourse course;
-  course.operation = operation_;
-  course.algorithm = choice_.algorithm;
-  course.size = options_.size;
-  course.segment = options_.segment;
-  course.split = split;
-  course.computation_ns = computation * unit_ns();
-  course.shared_copies = options_.shared_copies;
-  if (!split) course.rounds = 6;  // the engines choose by what they have seen in earlier rounds
-  EngineTimes times = run_engines_on_cores(machine, course);
+  EngineCollective collective;
+  collective.operation = operation_;
+  collective.algorithm = choice_.algorithm;
+  collective.size = options_.size;
+  collective.segment = options_.segment;
+  collective.split = split;
+  collective.computation_ns = computation * unit_ns();
+  collective.shared_copies = options_.shared_copies;
+  if (!split) collective.rounds = 6;  // the engines choose by what they have seen in earlier rounds
+  EngineTimes times = run_engines_on_cores(machine, collective);
   if (!times.problem.empty()) throw std::runtime_error(times.problem);
   return times;
 }
@@ -192,12 +192,12 @@ CoreTimes Cores::simulate_schedules(const CoreMachine& machine, std::uint32_t sp
   choice.segment = options_.segment;
   std::vector<collectives::Schedule> schedules;
   for (call.rank = 0; call.rank < call.size; ++call.rank) schedules.push_back(schedule_of(call, choice));
-  CoreCourse course;
-  course.split = split;
-  course.late_first = all_to_one();
-  course.computation_ns = computation * unit_ns();
-  if (options_.levels_apart) course.levels_apart = all_to_one() ? 1 : -1;
-  const CoreTimes times = run_on_cores(machine, course, schedules);
+  CoreCollective collective;
+  collective.split = split;
+  collective.late_first = all_to_one();
+  collective.computation_ns = computation * unit_ns();
+  if (options_.levels_apart) collective.levels_apart = all_to_one() ? 1 : -1;
+  const CoreTimes times = run_on_cores(machine, collective, schedules);
   return {times.end_ns / unit_ns(), times.busy_ns / unit_ns()};
 }
 

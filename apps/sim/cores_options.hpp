@@ -11,7 +11,7 @@ namespace canele::sim {
 
 struct CoresOptions {
   std::string operation = "reduce", algorithm = "auto";
-  std::uint64_t size = 2'000'000;  ///< bytes of the buffer, or of each part.
+  std::uint64_t size = 2'000'000;  ///< bytes of the buffer, or of each block.
   std::uint64_t segment = 0;       ///< 0: whole.
   std::uint32_t nodes = 1, cores = 64;
   std::vector<std::uint32_t> ranks;   ///< ranks of a node that compute; empty: from half of the cores to all but two.

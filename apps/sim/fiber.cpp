@@ -24,7 +24,7 @@ namespace {
 
 [[maybe_unused]] std::size_t page_size() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
-void leaving([[maybe_unused]] void** fake, [[maybe_unused]] const void* to, [[maybe_unused]] std::size_t size) {
+void before_switch([[maybe_unused]] void** fake, [[maybe_unused]] const void* to, [[maybe_unused]] std::size_t size) {
 #ifdef CANELE_ASAN_FIBERS
   __sanitizer_start_switch_fiber(fake, to, size);
 #endif
@@ -80,8 +80,8 @@ void Fiber::enter(unsigned high, unsigned low) {
 
 void Fiber::run() {
   body_();
-  over_ = true;
-  leaving(nullptr, outside_stack_, outside_size_);  // null: this stack is not needed any more
+  done_ = true;
+  before_switch(nullptr, outside_stack_, outside_size_);  // null: this stack is not needed any more
 #ifdef CANELE_ASAN_FIBERS
   ::setcontext(&outside_);
 #else
@@ -90,7 +90,7 @@ void Fiber::run() {
 }
 
 void Fiber::resume() {
-  leaving(&fake_outside_, stack_, stack_size);
+  before_switch(&fake_outside_, stack_, stack_size);
 #ifdef CANELE_ASAN_FIBERS
   if (!std::exchange(begun_, true)) make_context(&own_);
   ::swapcontext(&outside_, &own_);
@@ -107,7 +107,7 @@ void Fiber::resume() {
 }
 
 void Fiber::pause() {
-  leaving(&fake_own_, outside_stack_, outside_size_);
+  before_switch(&fake_own_, outside_stack_, outside_size_);
 #ifdef CANELE_ASAN_FIBERS
   ::swapcontext(&own_, &outside_);
 #else

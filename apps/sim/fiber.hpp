@@ -39,7 +39,7 @@ class Fiber {
   void resume();
   /// Returns to the caller of resume(). Called from inside.
   void pause();
-  bool over() const { return over_; }
+  bool done() const { return done_; }
   /// Returns the bytes of its stack that have been touched.
   std::size_t resident_stack() const;
 
@@ -55,7 +55,7 @@ class Fiber {
   jmp_buf own_ = {}, outside_ = {};
 #endif
   char* stack_ = nullptr;
-  bool begun_ = false, over_ = false;
+  bool begun_ = false, done_ = false;
   // What AddressSanitizer must know of a change of stacks.
   void *fake_own_ = nullptr, *fake_outside_ = nullptr;
   const void* outside_stack_ = nullptr;

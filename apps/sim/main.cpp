@@ -21,7 +21,7 @@
 
 #include "apps/cholesky/way.hpp"
 #include "apps/sim/cores_options.hpp"
-#include "apps/sim/marks.hpp"
+#include "apps/sim/coverage.hpp"
 #include "apps/sim/run.hpp"
 #include "apps/sim/shrink.hpp"
 
@@ -39,7 +39,7 @@ struct Arguments {
   unsigned repeat = 20;
   std::string trace;
   std::size_t trace_events = 65536;
-  bool marks = false, rare = false, first_only = false, shrinks = false;
+  bool all_coverage = false, rare_coverage = false, first_only = false, shrinks = false;
   std::string keep;
 };
 
@@ -79,25 +79,25 @@ void print_failure(const Outcome& outcome, const RunOptions& run) {
   std::printf("%s  again: %s --verbose\n", outcome.wait_graph.c_str(), command_of(run).c_str());
 }
 
-/// Returns the marks without hits, of those that every slice must reach.
+/// Returns the coverage marks without hits, of those that every slice must reach.
 std::string not_reached() {
   std::string names;
-  for (const Seen& mark : all_marks()) {
+  for (const Seen& mark : coverage_marks()) {
     if (mark.hits == 0 && !mark.rare) names += " " + mark.name;
   }
   return names;
 }
 
-/// Prints the coverage of marks. Returns false if marks that are demanded were not reached.
-bool report_marks(bool demanded, bool rare_ones, double runs) {
+/// Prints the coverage. Returns false if marks that are demanded were not reached.
+bool report_coverage(bool demanded, bool rare_ones, double runs) {
   std::size_t reached = 0;
   std::string missing, rare;
-  const auto marks = all_marks();
+  const auto marks = coverage_marks();
   for (const Seen& mark : marks) {
     reached += mark.hits > 0 ? 1 : 0;
     if (mark.hits == 0) (mark.rare && !rare_ones ? rare : missing) += " " + mark.name;
   }
-  std::printf("marks: %zu of %zu reached in %.0f runs", reached, marks.size(), runs);
+  std::printf("coverage: %zu of %zu marks reached in %.0f runs", reached, marks.size(), runs);
   if (demanded && !missing.empty()) std::printf("; not:%s", missing.c_str());
   if (demanded && !rare.empty()) std::printf("; not, which takes long:%s", rare.c_str());
   std::printf("\n");
@@ -176,10 +176,11 @@ int run_all(const Arguments& arguments) {
   const auto begin = Clock::now();
   Clock::time_point told = begin;
   // If all marks are demanded, the slice continues until they are reached, up to a limit.
-  const std::uint64_t most = arguments.marks ? 8 * arguments.runs : arguments.runs;
+  const std::uint64_t most = arguments.all_coverage ? 8 * arguments.runs : arguments.runs;
   std::uint64_t i = 0;
   for (; i < arguments.runs || (i < most && !not_reached().empty()); ++i) {
-    if (i == arguments.runs) std::printf("marks: goes on, until these are reached:%s\n", not_reached().c_str());
+    if (i == arguments.runs)
+      std::printf("coverage: goes on, until these marks are reached:%s\n", not_reached().c_str());
     if (arguments.first_only && failed != 0) break;
     RunOptions options = arguments.run;
     options.seed += i;
@@ -215,7 +216,7 @@ int run_all(const Arguments& arguments) {
       injected[place.name.starts_with("no_memory") ? "memory" : "buggify " + place.name] += place.hits;
     }
   }
-  const bool marked = report_marks(arguments.marks, arguments.rare, static_cast<double>(i));
+  const bool covered = report_coverage(arguments.all_coverage, arguments.rare_coverage, static_cast<double>(i));
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   for (const auto& [kind, count] : injected) {
     std::printf("  %-16s %llu\n", kind.c_str(), static_cast<unsigned long long>(count));
@@ -226,7 +227,7 @@ int run_all(const Arguments& arguments) {
       static_cast<unsigned long long>(completed), static_cast<unsigned long long>(events), seconds,
       static_cast<double>(i) / seconds, static_cast<unsigned long long>(last_hash));
   report_first_failure(first_failed, i);
-  return failed == 0 && marked ? 0 : 1;
+  return failed == 0 && covered ? 0 : 1;
 }
 
 void add_cholesky_options(CLI::App& app, CholeskyOptions* options) {
@@ -274,7 +275,7 @@ void add_cores_options(CLI::App& app, Arguments* arguments) {
       .add_option("--algorithm", options.algorithm,
                   "auto: binomial trees, chains for scans, or the choice of the engine")
       ->capture_default_str();
-  group.add_option("--size", options.size, "size of the buffer, or of each part, bytes")
+  group.add_option("--size", options.size, "size of the buffer, or of each block, bytes")
       ->transform(CLI::AsSizeValue(false) & CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40U))
       ->capture_default_str();
   group.add_option("--segment", options.segment, "segment of a chain, bytes; 0: the whole buffer")
@@ -358,8 +359,10 @@ int main(int argc, char** argv) {
       "default, none, or a list of network,clogs,starving,deaths,rails,hostile,payload,memory,buggify; none in scale");
   app.add_option("--ticks", arguments.run.ticks, "nanoseconds of virtual time in which faults happen");
   app.add_option("--check-repeat", arguments.repeat, "run each Nth seed twice; 0: none")->capture_default_str();
-  app.add_flag("--all-marks", arguments.marks, "a transition of a protocol that no run has reached is a failure");
-  app.add_flag("--rare-marks", arguments.rare, "with --all-marks: also of those that take long");
+  app.add_flag("--all-coverage,--all-marks", arguments.all_coverage,
+               "a transition of a protocol that no run has reached is a failure");
+  app.add_flag("--rare-coverage,--rare-marks", arguments.rare_coverage,
+               "with --all-coverage: also of those that take long");
   app.add_flag("--shrink", arguments.shrinks,
                "leave out kinds of faults, ranks and messages of a run that fails while it fails likewise");
   app.add_option("--keep", arguments.keep, "run only these messages of the plan, e.g. 3,7-9");

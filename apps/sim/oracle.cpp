@@ -24,8 +24,8 @@ std::uint64_t order_tag(const Group& group, std::uint64_t tag) { return group.se
 
 }  // namespace
 
-Oracle::Oracle(Ground& ground, const Plan& plan)
-    : ground_(ground),
+Oracle::Oracle(Environment& environment, const Plan& plan)
+    : environment_(environment),
       plan_(plan),
       times_received_(plan.messages.size()),
       times_sent_(plan.messages.size()),
@@ -42,17 +42,18 @@ int& Oracle::count(std::vector<int>& times, std::uint32_t name) const {
 
 bool Oracle::may_fail(int a, int b) const {
   const std::pair pair(std::min(a, b), std::max(a, b));
-  if (ground_.is_dead(a) || ground_.is_dead(b) || forgiven_.contains(pair) || distrusted_.contains(pair)) return true;
+  if (environment_.is_dead(a) || environment_.is_dead(b) || forgiven_.contains(pair) || distrusted_.contains(pair))
+    return true;
   // If ranks are lost, the barrier of finalize does not hold the other ranks back.
-  const bool apart = ground_.deaths() > 0 || !forgiven_.empty() || !distrusted_.empty();
-  return apart && (ground_.is_leaving(a) || ground_.is_leaving(b));
+  const bool apart = environment_.deaths() > 0 || !forgiven_.empty() || !distrusted_.empty();
+  return apart && (environment_.is_disconnecting(a) || environment_.is_disconnecting(b));
 }
 
 /// Returns the message of a multicast to this rank, and its own name. All messages of a multicast carry one name.
 const PlannedMessage* Oracle::copy_for(const PlannedMessage& message, int destination, std::uint32_t* name) const {
-  const PlannedCast& cast = plan_.casts[message.cast - 1];
-  for (std::uint32_t i = 0; i < cast.count; ++i) {
-    const PlannedMessage& one = plan_.messages[cast.first + i];
+  const PlannedMulticast& multicast = plan_.multicasts[message.multicast - 1];
+  for (std::uint32_t i = 0; i < multicast.count; ++i) {
+    const PlannedMessage& one = plan_.messages[multicast.first + i];
     if (one.destination != destination) continue;
     *name += one.id - message.id;
     return &one;
@@ -66,12 +67,12 @@ const PlannedMessage* Oracle::identify(const Group& group, const canele_status_t
   std::memcpy(name, bytes.data(), number_size);
   const std::size_t all = plan_.messages.size();
   const PlannedMessage* message = all == 0 ? nullptr : &plan_.messages[*name % all];
-  if (message != nullptr && message->cast != 0) message = copy_for(*message, group.destination, name);
+  if (message != nullptr && message->multicast != 0) message = copy_for(*message, group.destination, name);
   const bool known = message != nullptr && &plan_.groups[message->group] == &group &&
-                     *name <= name_of(plan_, *message, ground_.life(message->source));
+                     *name <= name_of(plan_, *message, environment_.life(message->source));
   if (!known) {
-    ground_.complain("rank " + std::to_string(group.destination) + " received " + std::to_string(status.length) +
-                     " bytes from rank " + std::to_string(status.source) + " that no rank sent to this group");
+    environment_.complain("rank " + std::to_string(group.destination) + " received " + std::to_string(status.length) +
+                          " bytes from rank " + std::to_string(status.source) + " that no rank sent to this group");
     return nullptr;
   }
   return message;
@@ -80,12 +81,12 @@ const PlannedMessage* Oracle::identify(const Group& group, const canele_status_t
 bool Oracle::received(const Group& group, const canele_status_t& status, std::span<const std::byte> bytes,
                       std::size_t room, std::uint64_t posted, bool asked_to_cancel) {
   ++completed;
-  ground_.trace(status.length * 131 + static_cast<std::uint64_t>(static_cast<unsigned>(status.source)) * 31 +
-                status.tag + static_cast<std::uint64_t>(-status.error));
+  environment_.trace(status.length * 131 + static_cast<std::uint64_t>(static_cast<unsigned>(status.source)) * 31 +
+                     status.tag + static_cast<std::uint64_t>(-status.error));
   const std::string where = "rank " + std::to_string(group.destination) + ": a receive ";
   if (status.source >= 0 && distrusts(status.source, group.destination)) return status.error == CANELE_OK;
   if (status.error == CANELE_ECANCELED) {
-    if (!asked_to_cancel) ground_.complain(where + "was cancelled without a request");
+    if (!asked_to_cancel) environment_.complain(where + "was cancelled without a request");
     return false;
   }
   if (status.error == CANELE_ENOMEM && lacks_memory && status.source >= 0) {  // its message was lost with it
@@ -94,8 +95,8 @@ bool Oracle::received(const Group& group, const canele_status_t& status, std::sp
   }
   if (status.error != CANELE_OK && status.error != CANELE_ETRUNC) {
     if (status.source < 0 || !may_fail(status.source, group.destination)) {
-      ground_.complain(where + "ended with " + canele_error_string(status.error) + ", although rank " +
-                       std::to_string(status.source) + " lives");
+      environment_.complain(where + "ended with " + canele_error_string(status.error) + ", although rank " +
+                            std::to_string(status.source) + " lives");
     }
     return false;
   }
@@ -103,13 +104,13 @@ bool Oracle::received(const Group& group, const canele_status_t& status, std::sp
   const PlannedMessage* const message = identify(group, status, bytes, room, &name);
   for (std::size_t i = room; i < bytes.size(); ++i) {
     if (bytes[i] != guard_byte) {
-      ground_.complain(where + "wrote beyond its buffer");
+      environment_.complain(where + "wrote beyond its buffer");
       break;
     }
   }
   if ((status.error == CANELE_ETRUNC) != (status.length > room)) {
-    ground_.complain(where + "of " + std::to_string(room) + " bytes got " + std::to_string(status.length) +
-                     " and reported " + canele_error_string(status.error));
+    environment_.complain(where + "of " + std::to_string(room) + " bytes got " + std::to_string(status.length) +
+                          " and reported " + canele_error_string(status.error));
   }
   if (message == nullptr) {
     const auto number = static_cast<std::uint32_t>(&group - plan_.groups.data());
@@ -117,27 +118,28 @@ bool Oracle::received(const Group& group, const canele_status_t& status, std::sp
     return true;
   }
   if (message->source != status.source || message->tag != status.tag || message->size != status.length) {
-    ground_.complain(where + "reports rank " + std::to_string(status.source) + ", tag " + std::to_string(status.tag) +
-                     ", " + std::to_string(status.length) + " bytes; it got " + about(*message));
+    environment_.complain(where + "reports rank " + std::to_string(status.source) + ", tag " +
+                          std::to_string(status.tag) + ", " + std::to_string(status.length) + " bytes; it got " +
+                          about(*message));
   }
-  if (++count(times_received_, name) > 1) ground_.complain(about(*message) + " was received twice");
+  if (++count(times_received_, name) > 1) environment_.complain(about(*message) + " was received twice");
   check_bytes(*message, name, bytes, room);
   const int life = static_cast<int>(name / plan_.messages.size());
   check_lives(*message, life);
   const auto number = static_cast<std::uint32_t>(&group - plan_.groups.data());
-  const int own_life = ground_.life(group.destination);
+  const int own_life = environment_.life(group.destination);
   taken_[{number, life, own_life, message->source, order_tag(group, message->tag)}].push_back({message->id, posted});
   return true;
 }
 
 void Oracle::check_lives(const PlannedMessage& message, int sender_life) {
-  const int receiver_life = ground_.life(message.destination);
+  const int receiver_life = environment_.life(message.destination);
   const auto heard = heard_.try_emplace({message.destination, receiver_life, message.source}, sender_life).first;
   const auto by = heard_by_.try_emplace({message.source, sender_life, message.destination}, receiver_life).first;
   if (heard->second == sender_life && by->second == receiver_life) return;
-  ground_.complain(about(message) + " crossed lives: its sender had died " + std::to_string(sender_life) +
-                   " times, its receiver " + std::to_string(receiver_life) +
-                   " times; each had met another life of the other");
+  environment_.complain(about(message) + " crossed lives: its sender had died " + std::to_string(sender_life) +
+                        " times, its receiver " + std::to_string(receiver_life) +
+                        " times; each had met another life of the other");
 }
 
 void Oracle::check_bytes(const PlannedMessage& message, std::uint32_t name, std::span<const std::byte> bytes,
@@ -145,23 +147,23 @@ void Oracle::check_bytes(const PlannedMessage& message, std::uint32_t name, std:
   name += content_of(plan_, message).id - message.id;
   for (std::size_t i = number_size; i < std::min(message.size, room); ++i) {
     if (bytes[i] == pattern(name, i)) continue;
-    ground_.complain(about(message) + " has a wrong byte at " + std::to_string(i));
+    environment_.complain(about(message) + " has a wrong byte at " + std::to_string(i));
     return;
   }
 }
 
 void Oracle::sent(const PlannedMessage& message, const canele_status_t& status, bool hopeless) {
   ++completed;
-  ground_.trace(message.id * 7919u + static_cast<std::uint64_t>(-status.error));
-  if (++count(times_sent_, name_of(plan_, message, ground_.life(message.source))) > 1) {
-    ground_.complain(about(message) + " was completed twice at its sender");
+  environment_.trace(message.id * 7919u + static_cast<std::uint64_t>(-status.error));
+  if (++count(times_sent_, name_of(plan_, message, environment_.life(message.source))) > 1) {
+    environment_.complain(about(message) + " was completed twice at its sender");
   }
   if (hopeless && status.error == CANELE_OK) {
-    ground_.complain(about(message) + " was sent without an error to a rank that its sender had lost");
+    environment_.complain(about(message) + " was sent without an error to a rank that its sender had lost");
   }
   if (status.error == CANELE_ENOMEM && lacks_memory) return;
   if (status.error != CANELE_OK && !may_fail(message.source, message.destination)) {
-    ground_.complain("the send of " + about(message) + " ended with " + canele_error_string(status.error));
+    environment_.complain("the send of " + about(message) + " ended with " + canele_error_string(status.error));
   }
 }
 
@@ -170,9 +172,9 @@ void Oracle::check_order() {
     std::sort(all.begin(), all.end(), [this](const Taken& a, const Taken& b) { return place_[a.id] < place_[b.id]; });
     for (std::size_t i = 1; i < all.size(); ++i) {
       if (all[i - 1].posted < all[i].posted) continue;
-      ground_.complain(about(plan_.messages[all[i - 1].id]) + " was overtaken: it went to receive " +
-                       std::to_string(all[i - 1].posted) + ", and the later " + about(plan_.messages[all[i].id]) +
-                       " to receive " + std::to_string(all[i].posted));
+      environment_.complain(about(plan_.messages[all[i - 1].id]) + " was overtaken: it went to receive " +
+                            std::to_string(all[i - 1].posted) + ", and the later " + about(plan_.messages[all[i].id]) +
+                            " to receive " + std::to_string(all[i].posted));
     }
   }
 }
@@ -183,7 +185,7 @@ void Oracle::final_check(int at) {
     if (at >= 0 && message.destination != at) continue;
     if (may_fail(message.source, message.destination) || message.size < number_size) continue;
     if (dropped_.contains({message.source, message.destination})) continue;
-    if (times_received_[message.id] == 0) ground_.complain(about(message) + " was never received");
+    if (times_received_[message.id] == 0) environment_.complain(about(message) + " was never received");
   }
 }
 

@@ -2,8 +2,8 @@
 //
 // Oracle: what must hold of every message of a plan, whatever happens to the job.
 //
-// The workloads report to the oracle, and it complains to their ground. One thread (fibers). It needs no model of the
-// engine. Consider two messages that no receive which took one of them can tell apart. The message that was sent
+// The workloads report to the oracle, and it complains to their environment. One thread (fibers). It needs no model of
+// the engine. Consider two messages that no receive which took one of them can tell apart. The message that was sent
 // earlier must have gone to the receive that was posted earlier. This is all that is visible of MPI's matching from
 // outside, and it does not depend on the times of arrival. If a rank has died and returned, no process may receive from
 // two lives of it, nor may two lives of it receive from one process.
@@ -19,7 +19,7 @@
 #include <tuple>
 #include <vector>
 
-#include "apps/sim/ground.hpp"
+#include "apps/sim/environment.hpp"
 #include "apps/sim/plan.hpp"
 
 namespace canele::sim {
@@ -29,7 +29,7 @@ using drivers::sim::CountedMap;
 
 class Oracle {
  public:
-  Oracle(Ground& ground, const Plan& plan);
+  Oracle(Environment& environment, const Plan& plan);
 
   /// Checks a receive of `group` that has ended. `bytes`: its whole buffer, with guard bytes behind `room`
   /// (guarded_buffer()). `posted`: number of its post at that rank. Returns true if a message was received.
@@ -65,7 +65,7 @@ class Oracle {
   /// Returns how often the message of that name was seen. Each life of a rank has names of its own.
   int& count(std::vector<int>& times, std::uint32_t name) const;
 
-  Ground& ground_;
+  Environment& environment_;
   const Plan& plan_;
   std::vector<int> times_received_, times_sent_;  ///< by name
   std::vector<std::size_t> place_;                ///< index of each message among those of its source

@@ -128,15 +128,16 @@ Plan only(const Plan& plan, const std::vector<std::uint32_t>& kept) {
   smaller.receives = plan.receives;
   smaller.sends.resize(plan.sends.size());
   for (Group& group : smaller.groups) group.messages.clear();
-  std::uint32_t last_cast = 0;
+  std::uint32_t last_multicast = 0;
   for (const std::uint32_t number : kept) {
     if (number >= plan.messages.size()) continue;
     PlannedMessage message = plan.messages[number];
     message.id = static_cast<std::uint32_t>(smaller.messages.size());
-    if (message.cast != 0) {
-      if (message.cast != last_cast) smaller.casts.push_back({message.id, 0, plan.casts[message.cast - 1].shape});
-      last_cast = std::exchange(message.cast, static_cast<std::uint32_t>(smaller.casts.size()));
-      ++smaller.casts.back().count;
+    if (message.multicast != 0) {
+      if (message.multicast != last_multicast)
+        smaller.multicasts.push_back({message.id, 0, plan.multicasts[message.multicast - 1].shape});
+      last_multicast = std::exchange(message.multicast, static_cast<std::uint32_t>(smaller.multicasts.size()));
+      ++smaller.multicasts.back().count;
     }
     smaller.groups[message.group].messages.push_back(message.id);
     smaller.sends[static_cast<std::size_t>(message.source)].push_back(message.id);

@@ -25,11 +25,11 @@ struct PlannedMessage {
   int priority = 0;
   bool synchronous = false;
   std::uint32_t group = 0;
-  std::uint32_t cast = 0;  ///< index in Plan::casts, plus one; 0: not part of a multicast
+  std::uint32_t multicast = 0;  ///< index in Plan::multicasts, plus one; 0: not part of a multicast
 };
 
 /// Messages that are sent as one multicast: consecutive in Plan::messages, with the same bytes.
-struct PlannedCast {
+struct PlannedMulticast {
   std::uint32_t first = 0, count = 0;
   int shape = 0;  ///< enum canele_shape
 };
@@ -53,7 +53,7 @@ struct PlanOptions {
   int sinks = 0;           ///< all messages go to the first `sinks` ranks; 0: to any rank.
   bool both_ways = false;  ///< with sinks: they send to the other ranks, too.
   int per_group = 8;       ///< messages, on average.
-  int casts = 0;           ///< multicasts, in addition to the messages.
+  int multicasts = 0;      ///< multicasts, in addition to the messages.
 };
 
 /// Sessions of a plan: the first ordered per tag, the second across tags.
@@ -63,14 +63,14 @@ inline constexpr std::uint64_t group_mask = ~std::uint64_t{0xffff};
 struct Plan {
   std::vector<PlannedMessage> messages;
   std::vector<Group> groups;
-  std::vector<PlannedCast> casts;
+  std::vector<PlannedMulticast> multicasts;
   std::vector<std::vector<std::uint32_t>> sends;     ///< by source, in order
   std::vector<std::vector<std::uint32_t>> receives;  ///< groups by destination
 };
 
 Plan make_plan(const PlanOptions& options, Dice dice);
-/// Adds options.casts multicasts to a plan of make_plan(), and messages that share their tags.
-void add_casts(const PlanOptions& options, Dice dice, Plan* plan);
+/// Adds options.multicasts multicasts to a plan of make_plan(), and messages that share their tags.
+void add_multicasts(const PlanOptions& options, Dice dice, Plan* plan);
 
 /// Returns the plan with only these messages (unknown numbers are ignored). The messages get new numbers.
 Plan only(const Plan& plan, const std::vector<std::uint32_t>& kept);
@@ -83,7 +83,7 @@ inline std::uint32_t name_of(const Plan& plan, const PlannedMessage& message, in
 
 /// Returns the message whose bytes this one has.
 inline const PlannedMessage& content_of(const Plan& plan, const PlannedMessage& message) {
-  return message.cast == 0 ? message : plan.messages[plan.casts[message.cast - 1].first];
+  return message.multicast == 0 ? message : plan.messages[plan.multicasts[message.multicast - 1].first];
 }
 
 /// Returns byte `at` of the message with that name.

@@ -10,7 +10,7 @@
 
 #include "apps/sim/cholesky.hpp"
 #include "apps/sim/collectives.hpp"
-#include "apps/sim/marks.hpp"
+#include "apps/sim/coverage.hpp"
 #include "apps/sim/scale.hpp"
 #include "apps/sim/shapes.hpp"
 #include "apps/sim/traffic.hpp"
@@ -29,7 +29,7 @@ Network network(Kind kind, bool local, bool remote, Dice& dice, bool with_previo
   made.options.model.latency_ns = kind == Kind::memory || kind == Kind::ring ? 100 : dice.between(500, 30'000);
   made.options.model.gap_ns = dice.under(2) == 0 ? 0 : dice.between(10, 1000);
   made.options.model.bandwidth = static_cast<double>(dice.between(1, 25));
-  made.options.window = dice.between(32, 512) * 1024;
+  made.options.in_flight_limit = dice.between(32, 512) * 1024;
   made.options.max_packet = std::size_t{1024} << dice.under(made.options.kind == Kind::stream ? 10 : 6);
   made.options.may_duplicate = with_previous;
   made.with_previous = with_previous;
@@ -79,11 +79,11 @@ void check_sums(std::uint64_t seed, WorldOptions* world) {
 }
 
 /// Chooses which threads make progress beside the worker, or without one. Uses dice of its own, as above.
-void choose_helper(std::uint64_t seed, WorldOptions* world) {
+void choose_on_demand_progress(std::uint64_t seed, WorldOptions* world) {
   Dice dice = Dice(seed).split(13);
   if (dice.under(2) == 0) return;
   constexpr std::array<unsigned, 3> kinds = {CANELE_WORKER_AUTO, CANELE_WORKER_IDLE, CANELE_WORKER_TIMER};
-  world->helper = world->worker ? unsigned{CANELE_WORKER_IDLE} : kinds[dice.under(kinds.size())];
+  world->on_demand_progress = world->worker ? unsigned{CANELE_WORKER_IDLE} : kinds[dice.under(kinds.size())];
 }
 
 /// Shuffles ready tasks, because the engine must not rely on their order. Uses dice of its own, as above.
@@ -99,7 +99,7 @@ void make_start_hard(WorldOptions& world, Dice& dice) {
   world.deaths_break_fences = dice.under(4) == 0;
 }
 
-const char* name_of_helper(unsigned kind) {
+const char* name_of_on_demand_progress(unsigned kind) {
   switch (kind) {
     case CANELE_WORKER_AUTO:
       return ", on-demand progress";
@@ -133,7 +133,7 @@ WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   if (options.verbose) world.settings.emplace_back("CANELE_VERBOSE=3");
   world.settings.emplace_back("CANELE_SPIN=" + std::to_string(dice.under(2000)));
   limit_memory(options.seed, &world);
-  choose_helper(options.seed, &world);
+  choose_on_demand_progress(options.seed, &world);
   shuffle_tasks(options.seed, &world);
   if (options.workload == Workload::collectives) split_trees(options.seed, &world);
   if (options.faults.payload > 0) check_sums(options.seed, &world);
@@ -143,8 +143,9 @@ WorldOptions choose_world(const RunOptions& options, Dice& dice) {
 
 std::string describe(const WorldOptions& world) {
   std::string text = std::to_string(world.ranks) + " ranks, " + std::to_string(world.ranks_per_node) + " per node, " +
-                     world.strategy + (world.worker ? ", worker" : ", no worker") + name_of_helper(world.helper) +
-                     (world.checksums ? ", checksums" : "") + ", networks";
+                     world.strategy + (world.worker ? ", worker" : ", no worker") +
+                     name_of_on_demand_progress(world.on_demand_progress) + (world.checksums ? ", checksums" : "") +
+                     ", networks";
   for (const Network& one : world.networks) {
     text += std::string(one.with_previous ? "+" : " ") + name_of(one.options.kind);
   }
@@ -177,15 +178,15 @@ PlanOptions choose_plan(const RunOptions& options, int ranks, Dice& dice) {
     plan.messages = static_cast<int>(dice.between(50, 1500));
     plan.flood = dice.under(6) == 0;
   }
-  if (options.workload == Workload::multicast) plan.casts = plan.messages / 20;
+  if (options.workload == Workload::multicast) plan.multicasts = plan.messages / 20;
   if (options.messages != 0) plan.messages = options.messages;
   return plan;
 }
 
-/// Returns what one rank does. `window` applies to all ranks.
-TrafficOptions choose_traffic(const RunOptions& options, int window, Dice dice) {
+/// Returns what one rank does. `inflight_limit` applies to all ranks.
+TrafficOptions choose_traffic(const RunOptions& options, int inflight_limit, Dice dice) {
   TrafficOptions traffic;
-  traffic.window = window;
+  traffic.inflight_limit = inflight_limit;
   if (options.workload == Workload::flood) {
     constexpr int all = 1'000'000;
     traffic.sends_at_once = dice.under(4) == 0 ? static_cast<int>(dice.between(1, 64)) : all;
@@ -224,17 +225,17 @@ Outcome run_traffic(const RunOptions& options) {
   World world(choose_world(options, dice));
   const PlanOptions planned = choose_plan(options, world.options().ranks, dice);
   Plan whole = make_plan(planned, dice.split(2));
-  if (planned.casts > 0) add_casts(planned, Dice(options.seed).split(12), &whole);
+  if (planned.multicasts > 0) add_multicasts(planned, Dice(options.seed).split(12), &whole);
   const Plan plan = options.keep.empty() ? whole : only(whole, options.keep);
   Oracle oracle(world, plan);
   const std::uint64_t fault_ns = options.ticks >> dice.under(8);  // short runs must be hit by faults, too
   Adversary adversary(world, oracle, options.faults, fault_ns);
   TrafficRanks ranks;
-  const auto window = static_cast<int>(dice.between(1, 16));
+  const auto inflight_limit = static_cast<int>(dice.between(1, 16));
   Dice habits = Dice(options.seed).split(9);
   const auto make_rank = [&](int rank) {
     const auto own = static_cast<std::uint64_t>(rank);
-    const TrafficOptions traffic = choose_traffic(options, window, habits.split(own));
+    const TrafficOptions traffic = choose_traffic(options, inflight_limit, habits.split(own));
     return std::make_unique<TrafficRank>(world, plan, oracle, rank, dice.split(100 + own), traffic);
   };
   for (int rank = 0; rank < world.options().ranks; ++rank) ranks.push_back(make_rank(rank));

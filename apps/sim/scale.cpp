@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "apps/sim/exchange.hpp"
-#include "apps/sim/gate.hpp"
 #include "apps/sim/process.hpp"
+#include "apps/sim/start_barrier.hpp"
 
 namespace canele::sim {
 namespace {
@@ -57,9 +57,9 @@ struct Phase {
   std::uint64_t steps = 0;
 };
 struct Phases {
-  Phase start, exchange, leave;
-  double wall_s() const { return start.wall_s + exchange.wall_s + leave.wall_s; }
-  std::uint64_t steps() const { return start.steps + exchange.steps + leave.steps; }
+  Phase start, exchange, disconnect;
+  double wall_s() const { return start.wall_s + exchange.wall_s + disconnect.wall_s; }
+  std::uint64_t steps() const { return start.steps + exchange.steps + disconnect.steps; }
 };
 
 /// One job, stopped at the points where its memory is read.
@@ -85,10 +85,10 @@ class ScaleJob {
     world.run_until([&] { return world.timeline.next() > calm; }, calm);
     return true;
   }
-  bool leave() {
+  bool disconnect() {
     started_.open();
     worked_.open();
-    return timed(&phases.leave, [this] { return world.run(world.timeline.now() + scale_patience_ns); });
+    return timed(&phases.disconnect, [this] { return world.run(world.timeline.now() + scale_patience_ns); });
   }
   /// Returns the number of peers that the engines have made, summed over the engines.
   std::uint64_t peers() const {
@@ -101,10 +101,10 @@ class ScaleJob {
   Phases phases;
 
  private:
-  bool reach(const Gate& gate, Phase* phase) {
-    return timed(phase, [this, &gate] {
+  bool reach(const StartBarrier& barrier, Phase* phase) {
+    return timed(phase, [this, &barrier] {
       const int all = world.options().ranks;
-      return world.run_until([&] { return gate.arrived() == all; }, world.timeline.now() + scale_patience_ns);
+      return world.run_until([&] { return barrier.arrived() == all; }, world.timeline.now() + scale_patience_ns);
     });
   }
   template <typename Run>
@@ -118,7 +118,7 @@ class ScaleJob {
     return good;
   }
 
-  Gate started_{world.scheduler}, worked_{world.scheduler};
+  StartBarrier started_{world.scheduler}, worked_{world.scheduler};
 };
 
 struct ScaleFigures {
@@ -147,7 +147,7 @@ std::string report(const ScaleFigures& f) {
   std::string text = fmt::format("scale: {} engines, {:.1f} peers each, {} messages, {:.2f} GB\n", f.ranks,
                                  static_cast<double>(f.peers) / ranks, f.messages, static_cast<double>(f.bytes) / 1e9);
   text += fmt::format("  wall time       {:.1f} s: start {:.1f}, exchange {:.1f}, leave {:.1f}\n", wall_s,
-                      f.phases.start.wall_s, f.phases.exchange.wall_s, f.phases.leave.wall_s);
+                      f.phases.start.wall_s, f.phases.exchange.wall_s, f.phases.disconnect.wall_s);
   text += fmt::format("  events          {}: {:.0f} a second (a thread continues, a frame arrives, a timer expires)\n",
                       f.phases.steps(), static_cast<double>(f.phases.steps()) / wall_s);
   text += fmt::format("  memory in all   {:.0f} MiB at most, {:.0f} allowed\n",
@@ -179,7 +179,7 @@ double heap_each(const RunOptions& options, int ranks, Outcome* outcome) {
   double each = 0;
   if (job.start({})) {
     each = heap_of_engines(memory_use(), before) / ranks;
-    job.leave();
+    job.disconnect();
   }
   outcome->complaints = job.world.complaints();
   return each;
@@ -209,7 +209,7 @@ bool run_job(const RunOptions& options, const Plan& plan, ScaleFigures* f, Outco
   rest = rest && job.work();
   f->worked = memory_use();
   f->peers = rest ? job.peers() : 0;
-  rest = rest && job.leave();
+  rest = rest && job.disconnect();
   f->phases = job.phases;
   if (rest) oracle.final_check();
   outcome->completed = oracle.completed;

@@ -6,7 +6,7 @@
 // One thread. No faults are injected. Each pair exchanges in both directions, and other ranks choose a rank as well. A
 // rank therefore has about twice as many partners as it chooses.
 //
-//   start ──▶ gate ──▶ exchange ──▶ gate ──▶ leave        memory is read while all stand at a gate
+//   start ──▶ barrier ──▶ exchange ──▶ barrier ──▶ disconnect        memory is read while all wait at a barrier
 #pragma once
 
 #include "apps/sim/run.hpp"

@@ -36,7 +36,7 @@ void Scheduler::resume_at(Thread& thread, std::uint64_t time) {
 }
 
 void Scheduler::resume(Thread& thread) {
-  if (thread.killed || thread.over) return;
+  if (thread.killed || thread.done) return;
   thread.waits = false;
   if (!take_turn(thread)) return;
   assert(current_ == nullptr);
@@ -48,8 +48,8 @@ void Scheduler::resume(Thread& thread) {
   thread.callback_depth = locals_.get();
   locals_.set(outside);
   current_ = nullptr;
-  if (thread.fiber->over()) {
-    thread.over = true;
+  if (thread.fiber->done()) {
+    thread.done = true;
     thread.fiber.reset();
     end_turn(thread);
   }
@@ -98,7 +98,7 @@ void Scheduler::end_turn_after(Thread& thread, std::uint64_t ns) {
   });
 }
 
-void Scheduler::leave_core(Thread& thread) { thread.fiber->pause(); }
+void Scheduler::release_core(Thread& thread) { thread.fiber->pause(); }
 
 void Scheduler::spend(std::uint64_t ns) {
   if (current_ == nullptr) return;
@@ -118,7 +118,7 @@ void Scheduler::pause_for(std::uint64_t ns) {
   } else if (thread.core != nullptr) {
     thread.core->busy_ns += worked;
   }
-  leave_core(thread);
+  release_core(thread);
 }
 
 void Scheduler::sleep(std::uint64_t timeout_ns, const char* doing) {
@@ -130,12 +130,12 @@ void Scheduler::sleep(std::uint64_t timeout_ns, const char* doing) {
   ++thread.turn;
   if (timeout_ns != for_ever) resume_at(thread, timeout_ns > for_ever - from ? for_ever : from + timeout_ns);
   end_turn_after(thread, worked);
-  leave_core(thread);
+  release_core(thread);
   thread.doing = "";
 }
 
 void Scheduler::wake(Thread& thread) {
-  if (!thread.waits || thread.over || thread.killed) return;
+  if (!thread.waits || thread.done || thread.killed) return;
   thread.waits = false;
   resume_at(thread, timeline_.now() + 1 + dice_.under(5000));  // the delay of a kernel's wake-up
 }
@@ -143,7 +143,7 @@ void Scheduler::wake(Thread& thread) {
 void Scheduler::kill(int rank) {
   ++kills_[rank];
   for (const auto& thread : threads_) {
-    if (thread->rank != rank || thread->over) continue;
+    if (thread->rank != rank || thread->done) continue;
     thread->killed = true;
     ++thread->turn;
     if (thread.get() != current_) thread->fiber.reset();
@@ -154,7 +154,7 @@ void Scheduler::starve(int rank, std::uint64_t ns) {
   const std::uint64_t until = timeline_.now() + ns;
   starved_until_[rank] = std::max(starved_until_[rank], until);
   for (const auto& thread : threads_) {
-    const bool ready = thread->rank == rank && !thread->over && !thread->killed && !thread->waits;
+    const bool ready = thread->rank == rank && !thread->done && !thread->killed && !thread->waits;
     if (ready && thread.get() != current_) resume_at(*thread, std::max(thread->resumes_at, until));
   }
 }

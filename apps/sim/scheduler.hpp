@@ -50,7 +50,7 @@ class Scheduler {
     std::uint64_t resumes_at = 0;
     std::uint64_t turn = 0;  ///< number of a resume on the timeline; other numbers are stale
     bool waits = false;      ///< for wake() or a time
-    bool over = false, killed = false;
+    bool done = false, killed = false;
     int callback_depth = 0;  ///< the engine's thread-local, see world.cpp
     const char* doing = "";  ///< for the wait-for graph
     Core* core = nullptr;    ///< nullptr: one of its own
@@ -104,7 +104,7 @@ class Scheduler {
  private:
   void resume_at(Thread& thread, std::uint64_t time);
   void resume(Thread& thread);
-  void leave_core(Thread& thread);
+  void release_core(Thread& thread);
   bool take_turn(Thread& thread);
   void begin_turn(Thread& thread);
   void end_turn(Thread& thread);

@@ -4,8 +4,8 @@
 //
 // Each world sends two messages, and the second one counts: the first makes the connections.
 //
-//     root:      post nothing ─▶ gate ─▶ message 0 ─▶ gate ─▶ message 1
-//     the rest:  receive 0 ─▶ gate ─▶ has come, receive 1 ─▶ gate (the clock starts) ─▶ RECEIVED (it stops)
+//     root:      post nothing ─▶ barrier ─▶ message 0 ─▶ barrier ─▶ message 1
+//     the rest:  receive 0 ─▶ barrier ─▶ has come, receive 1 ─▶ barrier (the clock starts) ─▶ RECEIVED (it stops)
 #include "apps/sim/shapes.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 
 #include "apps/cholesky/way.hpp"
 #include "apps/sim/cluster.hpp"
-#include "apps/sim/gate.hpp"
+#include "apps/sim/start_barrier.hpp"
 
 namespace canele::sim {
 namespace {
@@ -34,17 +34,20 @@ constexpr double near = 1.1, share = 0.9;
 class OneToAll {
  public:
   OneToAll(const WorldOptions& options, std::size_t size, canele_shape shape)
-      : world_(options), size_(size), shape_(shape), gates_{Gate(world_.scheduler), Gate(world_.scheduler)} {}
+      : world_(options),
+        size_(size),
+        shape_(shape),
+        barriers_{StartBarrier(world_.scheduler), StartBarrier(world_.scheduler)} {}
 
   /// Returns the nanoseconds until the last rank has the message; 0 if the run did not get that far.
   std::uint64_t measure() {
     world_.start([this](int rank, canele_engine_t* engine) { rank == 0 ? lead(engine) : follow(engine); });
     std::uint64_t begin = 0;
     bool rest = true;
-    for (Gate& gate : gates_) {
-      rest = rest && world_.run_until([&] { return gate.arrived() == world_.ranks(); }, begin + patience_ns);
+    for (StartBarrier& barrier : barriers_) {
+      rest = rest && world_.run_until([&] { return barrier.arrived() == world_.ranks(); }, begin + patience_ns);
       begin = world_.timeline.now();
-      gate.open();
+      barrier.open();
     }
     rest = rest && world_.run(begin + patience_ns);
     if (!rest && world_.complaints().empty()) world_.complain("the world has not come to rest");
@@ -73,7 +76,7 @@ class OneToAll {
     options.struct_size = sizeof options;
     options.shape = shape_;
     for (std::uint64_t message = 0; message < messages_each; ++message) {
-      gates_[message].pass();
+      barriers_[message].pass();
       const std::vector<std::byte> bytes(size_, value(message));
       const canele_data_t data = canele_data_contiguous(bytes.data(), size_);
       canele_request_t request{};
@@ -90,8 +93,8 @@ class OneToAll {
       receive.job = this;
       receive.bytes.resize(size_);
       must(canele_irecv(session, 0, message, CANELE_TAG_EXACT, receive.bytes.data(), size_, &receive.request));
-      must(canele_request_on_event(&receive.request, CANELE_EVENT_RECEIVED, told, &receive));
-      gates_[message].pass();
+      must(canele_request_on_event(&receive.request, CANELE_EVENT_RECEIVED, on_event, &receive));
+      barriers_[message].pass();
       must(canele_wait(&receive.request, nullptr));
       const auto right = std::count(receive.bytes.begin(), receive.bytes.end(), value(message));
       if (static_cast<std::size_t>(right) != size_) world_.complain("a message is wrong");
@@ -99,7 +102,7 @@ class OneToAll {
   }
 
   /// Notes the time in a callback, because the waiter wakes up later.
-  static void told(canele_request_t*, unsigned, void* argument) {
+  static void on_event(canele_request_t*, unsigned, void* argument) {
     OneToAll& job = *static_cast<Receive*>(argument)->job;
     job.last_ = std::max(job.last_, job.world_.timeline.now());
   }
@@ -108,7 +111,7 @@ class OneToAll {
   World world_;
   const std::size_t size_;
   const canele_shape shape_;
-  std::array<Gate, messages_each> gates_;
+  std::array<StartBarrier, messages_each> barriers_;
   std::uint64_t last_ = 0;
 };
 

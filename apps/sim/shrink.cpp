@@ -102,7 +102,7 @@ class Shrinker {
     tell_("fails with: " + best_.failure);
     while (drop_faults() || lower_ranks() || lower_messages()) {
     }
-    leave_out_messages();
+    drop_messages();
     return best_;
   }
 
@@ -150,7 +150,7 @@ class Shrinker {
     return false;
   }
 
-  void leave_out_messages() {
+  void drop_messages() {
     std::vector<std::uint32_t> kept(once(best_.run).messages);
     std::iota(kept.begin(), kept.end(), 0);
     for (std::size_t part = kept.size() / 2; part > 0; part /= 2) {

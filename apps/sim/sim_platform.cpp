@@ -19,7 +19,7 @@ class SimThread final : public PlatformThread {
   SimThread(Scheduler& scheduler, std::string name, int rank, std::function<void()> body)
       : scheduler_(scheduler), thread_(scheduler.spawn(std::move(name), rank, std::move(body))) {}
   ~SimThread() override {
-    while (!thread_.over && !thread_.killed) scheduler_.pause_for(1000);
+    while (!thread_.done && !thread_.killed) scheduler_.pause_for(1000);
   }
   long native_id() const override { return reinterpret_cast<long>(&thread_); }
 
@@ -51,11 +51,11 @@ class SimWakeSet final : public WakeSet {
     sleeper_ = machine_.scheduler.current();
     stirred_ = false;
     // Rings of the real system are not on the timeline, so they are polled now and then. A poll is not a wake-up.
-    constexpr std::uint64_t look_every_ns = 20'000;
+    constexpr std::uint64_t check_every_ns = 20'000;
     for (std::uint64_t left = machine_.timer(timeout_ns); left > 0 && !stirred_ && !rings_for_real();) {
-      const std::uint64_t part = std::min(left, look_every_ns);
-      machine_.scheduler.sleep(part, "sleeps on its drivers");
-      left -= part;
+      const std::uint64_t slice = std::min(left, check_every_ns);
+      machine_.scheduler.sleep(slice, "sleeps on its drivers");
+      left -= slice;
     }
     sleeper_ = nullptr;
   }
@@ -127,7 +127,7 @@ void SimBootstrap::get(int rank, std::string_view key, std::uint64_t, Deliver de
 }
 
 void SimBootstrap::on_failure(std::function<void(int)> died) {
-  board_->told[rank_] = died;
+  board_->failure_handlers[rank_] = died;
   for (const int rank : std::set<int>(board_->dead)) died(rank);  // reported before this process listened
 }
 
@@ -141,7 +141,7 @@ void Board::meet(Scheduler& scheduler) {
 
 void Board::died(int rank, Scheduler& scheduler) {
   dead.insert(rank);
-  told.erase(rank);
+  failure_handlers.erase(rank);
   arrived.erase(rank);
   broken = broken || (deaths_break_fences && !arrived.empty());
   if (!arrived.empty()) meet(scheduler);

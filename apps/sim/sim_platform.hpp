@@ -71,7 +71,7 @@ class SimPlatform final : public Platform {
 struct Board {
   std::map<std::pair<int, std::string>, comm::Blob> blobs;
   std::set<int> dead;  ///< ranks that the launcher reports as dead: for good, even if another process took the place
-  std::map<int, std::function<void(int)>> told;  ///< by rank: the handler that is told of deaths
+  std::map<int, std::function<void(int)>> failure_handlers;  ///< by rank: the handler that is told of deaths
   int size = 1, local_size = 1, generation = 0;
   bool deaths_break_fences = false;  ///< a rank in a fence gets an error if another one dies; else the others meet
   bool broken = false;
@@ -110,7 +110,7 @@ class SimBootstrap final : public comm::Bootstrap {
   void abort(int, std::string_view) override {}
   void finalize() override {
     *listens_ = false;
-    board_->told.erase(rank_);
+    board_->failure_handlers.erase(rank_);
   }
 
  private:

@@ -10,19 +10,21 @@
 #include <string>
 
 namespace canele::sim {
-TrafficRank::TrafficRank(Ground& ground, const Plan& plan, Oracle& oracle, int rank, Dice dice, TrafficOptions options)
-    : ground_(ground),
+TrafficRank::TrafficRank(Environment& environment, const Plan& plan, Oracle& oracle, int rank, Dice dice,
+                         TrafficOptions options)
+    : environment_(environment),
       plan_(plan),
       oracle_(oracle),
       rank_(rank),
       dice_(dice),
       options_(options),
       calls_back_(dice_.under(3) == 0),
-      graveyard_([this](const std::string& what) { ground_.complain("rank " + std::to_string(rank_) + ": " + what); }) {
+      ended_(
+          [this](const std::string& what) { environment_.complain("rank " + std::to_string(rank_) + ": " + what); }) {
   for (const std::uint32_t number : plan.receives[static_cast<std::size_t>(rank)]) {
     GroupState state;
     state.group = &plan.groups[number];
-    state.got.resize(static_cast<std::size_t>(ground.ranks()));
+    state.got.resize(static_cast<std::size_t>(environment.ranks()));
     groups_.push_back(std::move(state));
   }
 }
@@ -31,20 +33,20 @@ void TrafficRank::open(canele_engine_t* engine) {
   sessions_.resize(plan_sessions);
   const auto make = [&](const char* label, unsigned flags, canele_session_t** session) {
     const int code = canele_session_open(engine, (label + options_.name).c_str(), flags, session);
-    if (code != CANELE_OK && ground_.deaths() == 0)
-      ground_.complain(std::string("no session: ") + canele_error_detail());
+    if (code != CANELE_OK && environment_.deaths() == 0)
+      environment_.complain(std::string("no session: ") + canele_error_detail());
   };
   make("per-tag", 0, &sessions_[0]);
   make("across", CANELE_ORDER_ACROSS_TAGS, &sessions_[1]);
   make("sentinels", 0, &sentinel_session_);
-  sentinels_.resize(static_cast<std::size_t>(ground_.ranks()));
+  sentinels_.resize(static_cast<std::size_t>(environment_.ranks()));
   const auto talks = [&](int peer) {
     return std::any_of(groups_.begin(), groups_.end(), [&](const GroupState& state) {
       return std::any_of(state.group->messages.begin(), state.group->messages.end(),
                          [&](std::uint32_t id) { return plan_.messages[id].source == peer; });
     });
   };
-  for (int peer = 0; peer < ground_.ranks(); ++peer) {
+  for (int peer = 0; peer < environment_.ranks(); ++peer) {
     if (peer == rank_ || !talks(peer)) continue;
     auto& sentinel = sentinels_[static_cast<std::size_t>(peer)];
     sentinel = std::make_unique<Sentinel>();
@@ -54,13 +56,13 @@ void TrafficRank::open(canele_engine_t* engine) {
 
 void TrafficRank::run(canele_engine_t* engine) {
   engine_ = engine;
-  if (options_.begins_after_ns > 0) ground_.pause_for(options_.begins_after_ns);
-  late_until_ = ground_.now_ns() + options_.late_by_ns;
+  if (options_.begins_after_ns > 0) environment_.pause_for(options_.begins_after_ns);
+  late_until_ = environment_.now_ns() + options_.late_by_ns;
   open(engine);
   while (!finished()) {
     act();
-    if (!ground_.has_worker() || dice_.under(8) == 0) canele_progress(engine_);
-    look();
+    if (!environment_.has_worker() || dice_.under(8) == 0) canele_progress(engine_);
+    check();
   }
   close();
   unexpected_ = counter(engine_, "unexpected_messages");
@@ -68,16 +70,17 @@ void TrafficRank::run(canele_engine_t* engine) {
 
 bool TrafficRank::finished() const {
   return next_send_ == plan_.sends[static_cast<std::size_t>(rank_)].size() && sends_.empty() &&
-         std::all_of(groups_.begin(), groups_.end(), [](const GroupState& state) { return state.over; });
+         std::all_of(groups_.begin(), groups_.end(), [](const GroupState& state) { return state.done; });
 }
 
 void TrafficRank::act() {
   std::vector<GroupState*> open;
   for (GroupState& state : groups_) {
-    const bool may_receive = !state.over && !is_late() && static_cast<int>(state.posted.size()) < options_.window;
+    const bool may_receive =
+        !state.done && !is_late() && static_cast<int>(state.posted.size()) < options_.inflight_limit;
     if (may_receive) open.push_back(&state);
   }
-  const int sends_at_once = options_.sends_at_once != 0 ? options_.sends_at_once : options_.window;
+  const int sends_at_once = options_.sends_at_once != 0 ? options_.sends_at_once : options_.inflight_limit;
   const bool may_send = next_send_ < plan_.sends[static_cast<std::size_t>(rank_)].size() &&
                         static_cast<int>(sends_.size()) < sends_at_once;
   const std::uint64_t what = dice_.under(10);
@@ -85,9 +88,9 @@ void TrafficRank::act() {
   if (what < 8 && !open.empty()) return post_receive(*open[dice_.under(open.size())]);
   if (what == 8 && !open.empty()) return probe(*open[dice_.under(open.size())]);
   if (!open.empty() && dice_.under(8) == 0) return cancel_one(*open[dice_.under(open.size())]);
-  if (dice_.under(4) == 0) return ground_.pause_for(dice_.under(50'000));  // the rank computes
+  if (dice_.under(4) == 0) return environment_.pause_for(dice_.under(50'000));  // the rank computes
   if (may_send || !open.empty()) return;
-  if (is_late()) return ground_.pause_for(1 + dice_.under(100'000));
+  if (is_late()) return environment_.pause_for(1 + dice_.under(100'000));
   wait();
 }
 
@@ -96,10 +99,10 @@ void TrafficRank::post_send() {
   auto send = std::make_unique<Send>(dice_.next());
   send->message = &message;
   send->hopeless.push_back(is_lost(message.destination));
-  send->bytes = payload_of(message, name_of(plan_, message, ground_.life(rank_)));
+  send->bytes = payload_of(message, name_of(plan_, message, environment_.life(rank_)));
   canele_session_t* const session = sessions_[static_cast<std::size_t>(message.session)];
   if (calls_back_ && dice_.under(2) == 0) send->end_by_callback();
-  if (message.cast != 0) return post_cast(std::move(send), session);
+  if (message.multicast != 0) return post_multicast(std::move(send), session);
   if (message.priority == 0 && !message.synchronous && dice_.under(2) == 0) {
     canele_isend(session, message.destination, message.tag, send->bytes.data(), message.size, &send->request);
     sends_.push_back(std::move(send));
@@ -111,24 +114,24 @@ void TrafficRank::post_send() {
   options.priority = message.priority;
   options.flags = message.synchronous ? CANELE_SEND_SYNCHRONOUS : 0;
   const int code = canele_isend_data(session, message.destination, message.tag, &data, &options, &send->request);
-  if (code != CANELE_OK) ground_.complain(std::string("canele_isend_data: ") + canele_error_detail());
+  if (code != CANELE_OK) environment_.complain(std::string("canele_isend_data: ") + canele_error_detail());
   if (!send->ends_by_callback() && dice_.under(4) == 0)
     canele_send_set_priority(&send->request, message.priority + 1);  // it may have been sent
   sends_.push_back(std::move(send));
 }
 
-void TrafficRank::post_cast(std::unique_ptr<Send> send, canele_session_t* session) {
-  const PlannedCast& cast = plan_.casts[send->message->cast - 1];
+void TrafficRank::post_multicast(std::unique_ptr<Send> send, canele_session_t* session) {
+  const PlannedMulticast& multicast = plan_.multicasts[send->message->multicast - 1];
   std::vector<int> destinations;
   std::vector<std::int32_t> priorities;
-  for (std::uint32_t i = 0; i < cast.count; ++i) {
-    const PlannedMessage& message = plan_.messages[cast.first + i];
+  for (std::uint32_t i = 0; i < multicast.count; ++i) {
+    const PlannedMessage& message = plan_.messages[multicast.first + i];
     destinations.push_back(message.destination);
     priorities.push_back(message.priority);
     if (i > 0) send->hopeless.push_back(is_lost(message.destination));
   }
-  next_send_ += cast.count - 1;
-  send->outcomes.assign(cast.count, 1);
+  next_send_ += multicast.count - 1;
+  send->outcomes.assign(multicast.count, 1);
   const canele_data_t data = canele_data_contiguous(send->bytes.data(), send->message->size);
   canele_multicast_options_t options{};
   options.struct_size = sizeof options;
@@ -136,13 +139,13 @@ void TrafficRank::post_cast(std::unique_ptr<Send> send, canele_session_t* sessio
   const bool alike = std::all_of(priorities.begin(), priorities.end(), [&](int one) { return one == priorities[0]; });
   options.priority = priorities[0];
   options.priorities = alike ? nullptr : priorities.data();
-  options.shape = cast.shape;
+  options.shape = multicast.shape;
   const std::size_t header = dice_.under(64);
   options.header = header < 16 ? 0 : std::min<std::size_t>(send->message->size, header);
   options.outcomes = send->outcomes.data();
   const int code = canele_imulticast(session, destinations.data(), destinations.size(), send->message->tag, &data,
                                      &options, &send->request);
-  if (code != CANELE_OK) ground_.complain(std::string("canele_imulticast: ") + canele_error_detail());
+  if (code != CANELE_OK) environment_.complain(std::string("canele_imulticast: ") + canele_error_detail());
   sends_.push_back(std::move(send));
 }
 
@@ -165,8 +168,8 @@ void TrafficRank::post_receive(GroupState& state) {
   const int source = any_source ? CANELE_ANY_SOURCE : group.source;
   canele_session_t* const session = sessions_[static_cast<std::size_t>(group.session)];
   receive->posted = ++posts_;
-  receive->late = !exact && dice_.under(6) == 0;
-  if (receive->late) {
+  receive->unbound = !exact && dice_.under(6) == 0;
+  if (receive->unbound) {
     canele_irecv_late(session, source, group.tag, mask, &receive->request);
   } else {
     std::size_t longest = 0;
@@ -189,7 +192,7 @@ void TrafficRank::probe(GroupState& state) {
   canele_improbe(sessions_[static_cast<std::size_t>(group.session)], CANELE_ANY_SOURCE, group.tag, mask, &found,
                  &receive->request, &status);
   if (found == 0) return;
-  receive->late = true;
+  receive->unbound = true;
   state.posted.push_back(std::move(receive));
 }
 
@@ -197,12 +200,12 @@ void TrafficRank::probe(GroupState& state) {
 void TrafficRank::cancel_one(GroupState& state) {
   if (state.posted.empty()) return;
   Receive& receive = *state.posted[dice_.under(state.posted.size())];
-  if (!receive.over() && !std::exchange(receive.cancelled, true)) canele_cancel(&receive.request);
+  if (!receive.done() && !std::exchange(receive.cancelled, true)) canele_cancel(&receive.request);
 }
 
 void TrafficRank::bind_if_due(Receive& receive) {
   canele_status_t envelope{};
-  if (!receive.late || receive.bound || receive.over()) return;
+  if (!receive.unbound || receive.bound || receive.done()) return;
   if (canele_receive_envelope(&receive.request, &envelope) != CANELE_OK) return;
   prepare(receive, envelope.length);
   const canele_data_t data = canele_data_contiguous(receive.bytes.data(), receive.room);
@@ -210,52 +213,52 @@ void TrafficRank::bind_if_due(Receive& receive) {
   canele_receive_bind(&receive.request, &data);
 }
 
-void TrafficRank::look_at_sends() {
+void TrafficRank::check_sends() {
   std::erase_if(sends_, [this](std::unique_ptr<Send>& send) {
-    if (!send->over()) return false;
+    if (!send->done()) return false;
     canele_status_t status = send->status();
     for (std::size_t i = 0; i < send->hopeless.size(); ++i) {
-      if (send->message->cast != 0) status.error = send->outcomes[i];
+      if (send->message->multicast != 0) status.error = send->outcomes[i];
       oracle_.sent(plan_.messages[send->message->id + i], status, send->hopeless[i]);
     }
-    graveyard_.bury(std::move(send));
+    ended_.add(std::move(send));
     return true;
   });
 }
 
-void TrafficRank::look() {
-  look_at_sends();
-  look_at_sentinels();
+void TrafficRank::check() {
+  check_sends();
+  check_sentinels();
   for (GroupState& state : groups_) {
-    if (!state.over) look_at_group(state);
+    if (!state.done) check_group(state);
   }
 }
 
-void TrafficRank::look_at_sentinels() {
+void TrafficRank::check_sentinels() {
   for (std::size_t peer = 0; peer < sentinels_.size(); ++peer) {
     Sentinel* const sentinel = sentinels_[peer].get();
-    if (sentinel == nullptr || sentinel->fired || !is_over(sentinel->request)) continue;
+    if (sentinel == nullptr || sentinel->fired || !is_done(sentinel->request)) continue;
     sentinel->fired = true;
     if (!oracle_.may_fail(static_cast<int>(peer), rank_)) {
-      ground_.complain("rank " + std::to_string(rank_) + " got an error for the loss of rank " + std::to_string(peer) +
-                       ", which lives");
+      environment_.complain("rank " + std::to_string(rank_) + " got an error for the loss of rank " +
+                            std::to_string(peer) + ", which lives");
     }
   }
 }
 
-void TrafficRank::look_at_group(GroupState& state) {
+void TrafficRank::check_group(GroupState& state) {
   for (const auto& receive : state.posted) bind_if_due(*receive);
   std::erase_if(state.posted, [&](std::unique_ptr<Receive>& receive) {
-    if (!receive->over()) return false;
+    if (!receive->done()) return false;
     finish_receive(state, *receive);
-    graveyard_.bury(std::move(receive));
+    ended_.add(std::move(receive));
     return true;
   });
   if (!satisfied(state)) return;
   for (const auto& receive : state.posted) {
-    if (!receive->over() && !std::exchange(receive->cancelled, true)) canele_cancel(&receive->request);
+    if (!receive->done() && !std::exchange(receive->cancelled, true)) canele_cancel(&receive->request);
   }
-  state.over = state.posted.empty();
+  state.done = state.posted.empty();
 }
 
 void TrafficRank::finish_receive(GroupState& state, const Receive& receive) {
@@ -280,13 +283,13 @@ void TrafficRank::wait() {
   constexpr std::uint64_t short_while_ns = 5000;  // no blocking wait ends for a header or a callback
   std::vector<canele_request_t*> all;
   for (const auto& send : sends_) {
-    if (send->ends_by_callback()) return ground_.pause_for(short_while_ns);
+    if (send->ends_by_callback()) return environment_.pause_for(short_while_ns);
     all.push_back(&send->request);
   }
   for (const GroupState& state : groups_) {
     for (const auto& receive : state.posted) {
-      if ((receive->late && !receive->bound) || receive->ends_by_callback()) {
-        return ground_.pause_for(short_while_ns);
+      if ((receive->unbound && !receive->bound) || receive->ends_by_callback()) {
+        return environment_.pause_for(short_while_ns);
       }
       all.push_back(&receive->request);
     }
@@ -294,7 +297,7 @@ void TrafficRank::wait() {
   for (const auto& sentinel : sentinels_) {
     if (sentinel != nullptr && !sentinel->fired) all.push_back(&sentinel->request);
   }
-  if (all.empty()) return ground_.pause_for(1000);
+  if (all.empty()) return environment_.pause_for(1000);
   std::size_t index = 0;
   canele_wait_any(all.size(), all.data(), &index, nullptr);
 }
@@ -305,7 +308,7 @@ void TrafficRank::close() {
     canele_cancel(&sentinel->request);
     canele_wait(&sentinel->request, nullptr);
   }
-  graveyard_.close();
+  ended_.close();
 }
 
 std::string TrafficRank::state() const {
@@ -318,7 +321,7 @@ std::string TrafficRank::state() const {
             (send->message->synchronous ? ", synchronous" : "") + "\n";
   }
   for (const GroupState& state : groups_) {
-    if (!state.over) text += state_of(state);
+    if (!state.done) text += state_of(state);
   }
   return text;
 }

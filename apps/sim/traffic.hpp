@@ -12,16 +12,16 @@
 #include <string>
 #include <vector>
 
-#include "apps/sim/ground.hpp"
+#include "apps/sim/environment.hpp"
 #include "apps/sim/oracle.hpp"
 #include "apps/sim/plan.hpp"
-#include "apps/sim/ticket.hpp"
+#include "apps/sim/tracked_request.hpp"
 
 namespace canele::sim {
 
 struct TrafficOptions {
-  int window = 8;                     ///< of a rank's sends, and of a group's receives.
-  int sends_at_once = 0;              ///< a separate limit for sends; 0: as `window`.
+  int inflight_limit = 8;             ///< of a rank's sends, and of a group's receives.
+  int sends_at_once = 0;              ///< a separate limit for sends; 0: as `inflight_limit`.
   std::uint64_t begins_after_ns = 0;  ///< until then the rank makes no call except to start.
   std::uint64_t late_by_ns = 0;       ///< no receive is posted for this time.
   std::string name;                   ///< of its sessions, if an engine has several workloads.
@@ -30,7 +30,7 @@ struct TrafficOptions {
 /// The workload of one rank.
 class TrafficRank {
  public:
-  TrafficRank(Ground& ground, const Plan& plan, Oracle& oracle, int rank, Dice dice, TrafficOptions options);
+  TrafficRank(Environment& environment, const Plan& plan, Oracle& oracle, int rank, Dice dice, TrafficOptions options);
   void run(canele_engine_t* engine);
   /// Returns what the rank waits for, as text.
   std::string state() const;
@@ -38,23 +38,23 @@ class TrafficRank {
   std::uint64_t unexpected() const { return unexpected_; }
 
  private:
-  struct Send : Ticket {
-    using Ticket::Ticket;
+  struct Send : TrackedRequest {
+    using TrackedRequest::TrackedRequest;
     const PlannedMessage* message = nullptr;  ///< of a multicast the first.
     std::vector<bool> hopeless;  ///< by destination: the send was posted after the receiver was known to be lost.
     std::vector<int> outcomes;   ///< of a multicast, by destination.
   };
-  struct Receive : Ticket {
-    using Ticket::Ticket;
+  struct Receive : TrackedRequest {
+    using TrackedRequest::TrackedRequest;
     std::uint64_t posted = 0;
     std::size_t room = 0;
-    bool late = false, bound = false, cancelled = false;
+    bool unbound = false, bound = false, cancelled = false;
   };
   struct GroupState {
     const Group* group = nullptr;
     std::vector<std::unique_ptr<Receive>> posted;
     std::vector<int> got;  ///< messages, by source
-    bool over = false;
+    bool done = false;
   };
   struct Sentinel {
     canele_request_t request{};
@@ -65,15 +65,15 @@ class TrafficRank {
   void act();
   bool finished() const;
   void post_send();
-  void post_cast(std::unique_ptr<Send> send, canele_session_t* session);
+  void post_multicast(std::unique_ptr<Send> send, canele_session_t* session);
   void post_receive(GroupState& state);
   void probe(GroupState& state);
   void cancel_one(GroupState& state);
   void prepare(Receive& receive, std::size_t room);
-  void look();
-  void look_at_sends();
-  void look_at_group(GroupState& state);
-  void look_at_sentinels();
+  void check();
+  void check_sends();
+  void check_group(GroupState& state);
+  void check_sentinels();
   bool satisfied(const GroupState& state) const;
   bool is_lost(int peer) const {
     const auto& sentinel = sentinels_[static_cast<std::size_t>(peer)];
@@ -81,19 +81,19 @@ class TrafficRank {
   }
   std::string state_of(const GroupState& state) const;
   void finish_receive(GroupState& state, const Receive& receive);
-  bool is_late() const { return ground_.now_ns() < late_until_; }
+  bool is_late() const { return environment_.now_ns() < late_until_; }
   void bind_if_due(Receive& receive);
   void wait();
   void close();
 
-  Ground& ground_;
+  Environment& environment_;
   const Plan& plan_;
   Oracle& oracle_;
   const int rank_;
   Dice dice_;
   const TrafficOptions options_;
   const bool calls_back_;  ///< some of its requests end by a callback
-  Graveyard graveyard_;
+  EndedRequests ended_;
   canele_engine_t* engine_ = nullptr;
   std::vector<canele_session_t*> sessions_;
   canele_session_t* sentinel_session_ = nullptr;

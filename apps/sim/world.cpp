@@ -108,7 +108,7 @@ comm::Engine* World::make_engine(int rank) {
     parts.drivers.push_back(std::move(choice));
   }
   parts.strategy = comm::find_strategy(options_.strategy);
-  parts.check_hang = comm::hang::look;
+  parts.check_hang = comm::hang::check;
   std::string why;
   std::unique_ptr<comm::Engine> engine = comm::Engine::create(std::move(parts), &why);
   if (engine == nullptr && deaths() == 0) complain("rank " + std::to_string(rank) + " does not start: " + why);
@@ -122,12 +122,12 @@ void World::live(int rank, const Body& body) {
   Rank& own = ranks_[static_cast<std::size_t>(rank)];
   own.engine = make_engine(rank);
   if (own.engine == nullptr) {
-    own.leaving = own.through = recount_ = true;
+    own.disconnecting = own.through = recount_ = true;
     return;
   }
   if (own.platform->busy_locks > 0) own.platform->lock_appears_busy = SimPlatform::appears_busy;
   canele_engine_t* const handle = comm::api::public_of(*own.engine);
-  canele_worker_use(handle, (options_.worker ? CANELE_WORKER_BOUND : CANELE_WORKER_NONE) | options_.helper);
+  canele_worker_use(handle, (options_.worker ? CANELE_WORKER_BOUND : CANELE_WORKER_NONE) | options_.on_demand_progress);
   body(rank, handle);
   if (const std::string wrong = audit(*own.engine); !wrong.empty())
     complain("rank " + std::to_string(rank) + ": " + wrong);
@@ -137,7 +137,7 @@ void World::live(int rank, const Body& body) {
     own.engine->unlock();
   }
   own.compared = own.engine->matcher.statistics().total.attempts;
-  own.leaving = true;
+  own.disconnecting = true;
   const int code = canele_finalize(handle);
   own.engine = nullptr;
   own.through = recount_ = true;
@@ -158,8 +158,8 @@ bool World::run(std::uint64_t until_ns) {
 }
 
 bool World::run_until(const std::function<bool()>& done, std::uint64_t until_ns) {
-  const auto over = [&] { return !complaints_.empty() || done(); };
-  return scheduler.run(over, until_ns) && complaints_.empty();
+  const auto stop = [&] { return !complaints_.empty() || done(); };
+  return scheduler.run(stop, until_ns) && complaints_.empty();
 }
 
 void World::kill(int rank) {
@@ -171,17 +171,17 @@ void World::kill(int rank) {
   board_->died(rank, scheduler);
   recount_ = true;
   std::unique_ptr<comm::Engine> engine(std::exchange(own.engine, nullptr));
-  if (own.leaving) {
+  if (own.disconnecting) {
     // Its thread may be in finalize and hold a mutex. The engine is left in that state, like everything that a killed
     // process leaves.
     static_cast<void>(engine.release());
   } else if (engine != nullptr) {
-    graveyard_.push_back(std::move(engine));
+    killed_engines_.push_back(std::move(engine));
   }
   for (int other = 0; other < options_.ranks; ++other) {
     timeline.after(dice.under(launcher_ns), [this, other, rank] {
-      const auto handler = board_->told.find(other);
-      if (handler != board_->told.end()) handler->second(rank);
+      const auto handler = board_->failure_handlers.find(other);
+      if (handler != board_->failure_handlers.end()) handler->second(rank);
     });
   }
 }
@@ -192,7 +192,7 @@ void World::come_back(int rank) {
   old_platforms_.push_back(std::exchange(own.platform, make_platform(rank)));
   ++own.life;
   own.running = true;
-  own.leaving = false;
+  own.disconnecting = false;
   scheduler.spawn("main", rank, [this, rank] { live(rank, *body_); });
 }
 
@@ -245,7 +245,7 @@ std::uint64_t World::comparisons() const {
 std::string World::wait_graph() const {
   std::string text;
   for (const auto& thread : scheduler.threads()) {
-    if (thread->over || thread->killed) continue;
+    if (thread->done || thread->killed) continue;
     text += "rank " + std::to_string(thread->rank) + " " + thread->name + ": " +
             (thread->waits ? thread->doing : "runs") + "\n";
   }

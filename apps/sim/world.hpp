@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/sim/ground.hpp"
+#include "apps/sim/environment.hpp"
 #include "apps/sim/scheduler.hpp"
 #include "apps/sim/sim_platform.hpp"
 #include "comm/engine/engine.hpp"
@@ -43,21 +43,21 @@ struct WorldOptions {
   std::vector<Network> networks;  ///< in order of preference; names, ranks and nodes are filled in.
   std::vector<std::string> settings;
   std::string strategy = "aggregate";
-  bool worker = true;                    ///< each engine has its bound worker.
-  unsigned helper = CANELE_WORKER_NONE;  ///< kind of progress helper, in addition.
-  bool checksums = false;                ///< CANELE_CHECKSUM=packets.
-  unsigned timer_factor = 1;             ///< timed sleeps last so many times longer; see fault "late-timers".
-  unsigned processors = 0;               ///< of a node; 0: enough for all its ranks.
-  double comparison_ns = 0;              ///< time of each comparison of a matcher.
-  std::uint64_t shuffled_tasks = 0;      ///< seed of the order in which tasks run; 0: as submitted.
-  std::size_t trace_events = 0;          ///< events kept of each engine; 0: none, and messages may take the fast path.
-  bool verbose = false;                  ///< log lines go to stderr.
-  std::uint64_t latest_start_ns = 0;     ///< ranks start up to this much late, and may die before they have started.
+  bool worker = true;                                ///< each engine has its bound worker.
+  unsigned on_demand_progress = CANELE_WORKER_NONE;  ///< kind of on-demand progress, in addition.
+  bool checksums = false;                            ///< CANELE_CHECKSUM=packets.
+  unsigned timer_factor = 1;          ///< timed sleeps last so many times longer; see fault "late-timers".
+  unsigned processors = 0;            ///< of a node; 0: enough for all its ranks.
+  double comparison_ns = 0;           ///< time of each comparison of a matcher.
+  std::uint64_t shuffled_tasks = 0;   ///< seed of the order in which tasks run; 0: as submitted.
+  std::size_t trace_events = 0;       ///< events kept of each engine; 0: none, and messages may take the fast path.
+  bool verbose = false;               ///< log lines go to stderr.
+  std::uint64_t latest_start_ns = 0;  ///< ranks start up to this much late, and may die before they have started.
   std::uint64_t slowest_answer_ns = 200'000;  ///< of the launcher.
   bool deaths_break_fences = false;           ///< no rank starts if a rank dies while others wait for all to start.
 };
 
-class World final : public Ground {
+class World final : public Environment {
  public:
   using Body = std::function<void(int rank, canele_engine_t* engine)>;
 
@@ -83,7 +83,7 @@ class World final : public Ground {
   int life(int rank) const override { return ranks_[static_cast<std::size_t>(rank)].life; }
   bool is_running(int rank) const { return ranks_[static_cast<std::size_t>(rank)].running; }
   bool is_through(int rank) const { return ranks_[static_cast<std::size_t>(rank)].through; }
-  bool is_leaving(int rank) const override { return ranks_[static_cast<std::size_t>(rank)].leaving; }
+  bool is_disconnecting(int rank) const override { return ranks_[static_cast<std::size_t>(rank)].disconnecting; }
   int deaths() const override { return static_cast<int>(board_->dead.size()); }
 
   // ---- what is found ----------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class World final : public Ground {
     comm::Engine* engine = nullptr;
     int life = 0;
     std::uint64_t compared = 0;  ///< comparisons of its matcher at the last query
-    bool leaving = false, through = false, running = true;
+    bool disconnecting = false, through = false, running = true;
   };
   void live(int rank, const Body& body);
   bool all_through();
@@ -141,9 +141,9 @@ class World final : public Ground {
   std::shared_ptr<Board> board_ = std::make_shared<Board>();
   std::vector<Rank> ranks_;
   std::shared_ptr<Body> body_;
-  bool recount_ = true;                                      ///< a rank has ended, so all_through() must count again
-  std::vector<std::unique_ptr<SimPlatform>> old_platforms_;  ///< of ranks that came back; their engines are below
-  std::vector<std::unique_ptr<comm::Engine>> graveyard_;     ///< of ranks that were killed
+  bool recount_ = true;                                        ///< a rank has ended, so all_through() must count again
+  std::vector<std::unique_ptr<SimPlatform>> old_platforms_;    ///< of ranks that came back; their engines are below
+  std::vector<std::unique_ptr<comm::Engine>> killed_engines_;  ///< of ranks that were killed
   std::vector<std::pair<int, std::unique_ptr<comm::EventLog>>> logs_;  ///< of engines that have left
   std::vector<std::string> complaints_;
   std::string first_warning_;

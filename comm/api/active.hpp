@@ -67,7 +67,7 @@ class Handler {
 
  private:
   static constexpr std::size_t depth = 8;
-  static void told(canele_request_t* request, unsigned events, void* argument);
+  static void on_event(canele_request_t* request, unsigned events, void* argument);
   void post(Slot& slot);
   void open(Slot& slot);
   void* memory_for(Slot& slot);

@@ -41,7 +41,7 @@ int sending_segments(const void* context, std::size_t offset, iovec* out, int ma
 /// Returns the session's active messages, made at first use. nullptr: *code is the error.
 std::shared_ptr<ActiveMessages> active_of(Session& session, int* code) {
   if (fork::in_child) {
-    *code = refuse_in_child("active messages");
+    *code = reject_in_child("active messages");
     return nullptr;
   }
   if (!session.open) {
@@ -112,7 +112,7 @@ void Handler::post(Slot& slot) {
   auto idle = Slot::State::idle;
   const bool stopped = !slot.state.compare_exchange_strong(idle, Slot::State::posted);
   if (stopped) canele_cancel(&slot.request);
-  canele_request_on_event(&slot.request, CANELE_EVENT_HEADER | CANELE_EVENT_FINALIZED, told, &slot);
+  canele_request_on_event(&slot.request, CANELE_EVENT_HEADER | CANELE_EVENT_FINALIZED, on_event, &slot);
 }
 
 void Handler::stop() {
@@ -122,7 +122,7 @@ void Handler::stop() {
   canele_condition_wait(public_of(engine_of(*session_.context)), &stopped_, 1);
 }
 
-void Handler::told(canele_request_t*, unsigned events, void* argument) {
+void Handler::on_event(canele_request_t*, unsigned events, void* argument) {
   Slot& slot = *static_cast<Slot*>(argument);
   if ((events & CANELE_EVENT_HEADER) != 0) slot.handler->open(slot);
   if ((events & CANELE_EVENT_FINALIZED) != 0) slot.handler->finish(slot);
@@ -187,16 +187,16 @@ void Handler::finish(Slot& slot) {
 /// Serves the ready slots in order, from the next one on. That includes slots that become ready meanwhile, inside a
 /// call of ours or on another thread. The handler may be freed afterwards.
 void Handler::serve_in_turn(std::uint32_t turns) {
-  bool over = false;
+  bool stopped = false;
   do {
     while (live_ > 0 && slots_[next_].ready.exchange(false, std::memory_order_acquire)) {
       serve(slots_[next_]);
       next_ = (next_ + 1) % depth;
     }
-    over = live_ == 0;
+    stopped = live_ == 0;
     turns = turns_.fetch_sub(turns, std::memory_order_acq_rel) - turns;
   } while (turns != 0);
-  if (over) canele_condition_signal(&stopped_, 1);
+  if (stopped) canele_condition_signal(&stopped_, 1);
 }
 
 /// Calls the handler, and posts the slot again.
@@ -288,9 +288,9 @@ int canele_am_send(canele_session_t* session, int destination, uint64_t id, cons
     active = session_of(session).active;
   }
   if (fork::in_child) [[unlikely]]
-    return refuse_in_child("canele_am_send");
+    return reject_in_child("canele_am_send");
   auto& sending = *reinterpret_cast<Sending*>(message);
-  if (!postable(&request_of(&sending.request), active)) return refuse(&request_of(&sending.request), active);
+  if (!postable(&request_of(&sending.request), active)) return reject(&request_of(&sending.request), active);
   const canele_data_t whole_payload = payload == nullptr ? canele_data_contiguous(nullptr, 0) : *payload;
   if ((code = check_data(&whole_payload, "canele_am_send")) != CANELE_OK) return code;
   sending.payload = whole_payload;

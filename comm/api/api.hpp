@@ -36,7 +36,7 @@ inline int check_memory(const char* call) {
 int start_workers(Engine& engine);
 
 /// Runs a dissemination barrier on a session's barrier tags, until the deadline (0: none).
-int barrier(Session& session, std::uint64_t deadline_ns, Blocked::In in = Blocked::In::barrier);
+int barrier(Session& session, std::uint64_t deadline_ns, BlockedThread::In in = BlockedThread::In::barrier);
 
 /// Opens or reopens the session. Returns nullptr and sets *code on an error.
 Session* open_session(Engine& engine, std::string_view label, unsigned flags, int* code);
@@ -48,7 +48,7 @@ int check_size(const void* options, std::size_t given, std::size_t known, const 
 int check_data(const canele_data_t* data, const char* call);
 /// Returns CANELE_EINVAL for a header that is longer than the message or than CANELE_HEADER_MAX.
 int check_header(std::size_t header, std::size_t length, const char* call);
-[[gnu::cold]] int refuse(const Request* request, const Session* session);
+[[gnu::cold]] int reject(const Request* request, const Session* session);
 
 /// A program's registration for the events of one use of a request.
 struct Listening {

@@ -50,9 +50,9 @@ std::uint64_t piece_of(const drivers::Capabilities& capabilities) {
 collectives::Network network_of(const Engine& engine) {
   const bool one_host = engine.bootstrap->local_size() == engine.size;
   for (const bool memory : {one_host, !one_host}) {
-    for (const auto& slot : engine.slots) {
-      const drivers::Capabilities& capabilities = slot->driver->capabilities();
-      if (capabilities.reaches_self || slot->memory_only() != memory) continue;
+    for (const auto& instance : engine.instances) {
+      const drivers::Capabilities& capabilities = instance->driver->capabilities();
+      if (capabilities.reaches_self || instance->memory_only() != memory) continue;
       const strategies::Costs costs = costs_of(Samples{}, "", capabilities);
       if (!one_host) return {costs.latency_ns, costs.gap_ns, costs.bytes_per_second, 0};
       // A driver declares the bandwidth of a message whose two ends meet by chance. In a collective one end writes
@@ -68,9 +68,10 @@ collectives::Network network_of(const Engine& engine) {
 /// Returns the costs of messages within the host (memory), or to other hosts. Ranks need not agree on them, so each may
 /// use what was measured on its host.
 collectives::Hosts::Cost cost_of(const Engine& engine, bool memory) {
-  for (const auto& slot : engine.slots) {
-    if (slot->driver->capabilities().reaches_self || slot->memory_only() != memory) continue;
-    return {static_cast<double>(slot->costs.latency_ns), 1e9 / static_cast<double>(slot->costs.bytes_per_second)};
+  for (const auto& instance : engine.instances) {
+    if (instance->driver->capabilities().reaches_self || instance->memory_only() != memory) continue;
+    return {static_cast<double>(instance->costs.latency_ns),
+            1e9 / static_cast<double>(instance->costs.bytes_per_second)};
   }
   return {};
 }
@@ -97,13 +98,13 @@ int make_group(Engine& engine, const std::string& label, std::vector<int> ranks,
   const auto made = std::make_shared<Group>(engine, *session, std::move(ranks));
   std::string why;
   [[maybe_unused]] const bool well =
-      collectives::parse_forced(engine.settings->text(Setting::collectives), &made->forced, &why);
+      collectives::parse_overrides(engine.settings->text(Setting::collectives), &made->overrides, &why);
   assert(well && "canele_init has checked it");
   made->network = network_of(engine);
-  made->splits.place(hosts_of(engine, *made));
-  made->splits.listen(engine.put_offs, made->weak_from_this());
+  made->split_policy.place(hosts_of(engine, *made));
+  made->split_policy.listen(engine.deferred_work, made->weak_from_this());
   if (engine.settings->text(Setting::split_tree) != "auto")
-    made->splits.force(static_cast<std::uint32_t>(engine.settings->number(Setting::split_tree)));
+    made->split_policy.set_override(static_cast<std::uint32_t>(engine.settings->number(Setting::split_tree)));
   engine.lock_for_callback();  // when a rank dies, other groups look for this one
   session->collectives = made;
   engine.unlock();
@@ -122,7 +123,7 @@ void read_reduction(Collective& one, const void* input, const void* output, std:
 }
 
 /// Returns the cache key of a reduction that may repeat the previous one. An invalid operator matches no earlier call.
-ScheduleCache::Usual reduction(Operation operation, int root, std::size_t count, const canele_operator_t* op) {
+ScheduleCache::FastCall reduction(Operation operation, int root, std::size_t count, const canele_operator_t* op) {
   std::uint64_t length = 0;
   const bool well = op != nullptr && op->combine != nullptr &&
                     !__builtin_mul_overflow(std::uint64_t{count}, std::uint64_t{op->element}, &length);
@@ -145,7 +146,7 @@ int canele_group_create(canele_engine_t* engine, const char* label, const int* r
   if (engine == nullptr || label == nullptr || group == nullptr) {
     return no_group(CANELE_EINVAL, "engine, label and group must be given");
   }
-  if (fork::in_child) return refuse_in_child("canele_group_create");
+  if (fork::in_child) return reject_in_child("canele_group_create");
   Engine& e = engine_of(engine);
   const std::string name(label, strnlen(label, longest_label + 1));
   if (name.empty() || name.size() > longest_label) {
@@ -168,7 +169,7 @@ int canele_group_create(canele_engine_t* engine, const char* label, const int* r
 }
 
 int canele_group_destroy(canele_group_t* group) try {
-  if (group != nullptr && fork::in_child) return refuse_in_child("canele_group_destroy");
+  if (group != nullptr && fork::in_child) return reject_in_child("canele_group_destroy");
   if (group == nullptr || group_of(group).close()) return CANELE_OK;
   return error(CANELE_EBUSY, "canele_group_destroy: collectives of it are under way: wait for them");
 } catch (...) {
@@ -177,22 +178,22 @@ int canele_group_destroy(canele_group_t* group) try {
 
 namespace {
 
-[[gnu::cold]] int refuse_question(const canele_group_t* group, const char* call) {
+[[gnu::cold]] int reject_query(const canele_group_t* group, const char* call) {
   if (group == nullptr) return error(CANELE_EINVAL, std::string(call) + ": group is NULL");
-  return refuse_in_child(call);
+  return reject_in_child(call);
 }
 
 }  // namespace
 
 int canele_group_rank(const canele_group_t* group) try {
-  if (group == nullptr || fork::in_child) return refuse_question(group, "canele_group_rank");
+  if (group == nullptr || fork::in_child) return reject_query(group, "canele_group_rank");
   return group_of(group).rank();
 } catch (...) {
   return caught();
 }
 
 int canele_group_size(const canele_group_t* group) try {
-  if (group == nullptr || fork::in_child) return refuse_question(group, "canele_group_size");
+  if (group == nullptr || fork::in_child) return reject_query(group, "canele_group_size");
   return group_of(group).size();
 } catch (...) {
   return caught();
@@ -225,9 +226,9 @@ int canele_ibarrier(canele_group_t* group, const canele_collective_options_t* op
 
 int canele_ibcast(canele_group_t* group, void* buffer, size_t length, int root,
                   const canele_collective_options_t* options, canele_request_t* request) try {
-  Again again(group, options, request);
-  if (is_there(buffer) && again.is({Operation::bcast, root, length})) [[likely]]
-    return again.carry_out("canele_ibcast", Operation::bcast, {nullptr, static_cast<std::byte*>(buffer), {}, 0});
+  RepeatedCall repeated(group, options, request);
+  if (is_there(buffer) && repeated.matches({Operation::bcast, root, length})) [[likely]]
+    return repeated.carry_out("canele_ibcast", Operation::bcast, {nullptr, static_cast<std::byte*>(buffer), {}, 0});
   Collective one("canele_ibcast", Operation::bcast, group, options, request);
   one.root(root);
   one.call.length = length;
@@ -241,11 +242,12 @@ int canele_ibcast(canele_group_t* group, void* buffer, size_t length, int root,
 int canele_ireduce(canele_group_t* group, const void* input, void* output, size_t count,
                    const canele_operator_t* operation, int root, const canele_collective_options_t* options,
                    canele_request_t* request) try {
-  Again again(group, options, request);
-  const bool at_root = again.at_root(root);
+  RepeatedCall repeated(group, options, request);
+  const bool at_root = repeated.at_root(root);
   if (is_there(input) && (!at_root || output != nullptr) &&
-      again.is(reduction(Operation::reduce, root, count, operation)))
-    return again.carry_out("canele_ireduce", Operation::reduce, reduced(input, at_root ? output : nullptr, *operation));
+      repeated.matches(reduction(Operation::reduce, root, count, operation)))
+    return repeated.carry_out("canele_ireduce", Operation::reduce,
+                              reduced(input, at_root ? output : nullptr, *operation));
   Collective one("canele_ireduce", Operation::reduce, group, options, request);
   one.root(root);
   read_reduction(one, input, output, count, operation, one.at_root());
@@ -270,9 +272,9 @@ int canele_iallreduce(canele_group_t* group, const void* input, void* output, si
 int canele_iscan(canele_group_t* group, const void* input, void* output, size_t count,
                  const canele_operator_t* operation, const canele_collective_options_t* options,
                  canele_request_t* request) try {
-  Again again(group, options, request);
-  if (is_there(input) && output != nullptr && again.is(reduction(Operation::scan, 0, count, operation)))
-    return again.carry_out("canele_iscan", Operation::scan, reduced(input, output, *operation));
+  RepeatedCall repeated(group, options, request);
+  if (is_there(input) && output != nullptr && repeated.matches(reduction(Operation::scan, 0, count, operation)))
+    return repeated.carry_out("canele_iscan", Operation::scan, reduced(input, output, *operation));
   Collective one("canele_iscan", Operation::scan, group, options, request);
   read_reduction(one, input, output, count, operation, true);
   one.work.output = static_cast<std::byte*>(output);

@@ -14,16 +14,16 @@
 namespace canele::comm::api {
 
 using collectives::Algorithm;
+using collectives::BlockingExecutor;
+using collectives::Blocks;
 using collectives::Choice;
-using collectives::Direct;
 using collectives::Group;
 using collectives::Operation;
-using collectives::Parts;
 
 static_assert(CANELE_ALGORITHM_HALVING_DOUBLING == static_cast<int>(Algorithm::halving_doubling));
 static_assert(CANELE_ALGORITHM_CHAIN == static_cast<int>(Algorithm::chain));
 
-void Collective::refuse() {
+void Collective::reject() {
   if (group_ == nullptr || request_ == nullptr) {
     return wrong(CANELE_EINVAL, "group and request must be given (a call that blocks needs no request)");
   }
@@ -64,10 +64,10 @@ const std::uint64_t* Collective::add_up(const canele_parts_t& given, std::vector
   return sums.data();
 }
 
-std::uint64_t Collective::last_end(const Parts& parts) const {
+std::uint64_t Collective::last_end(const Blocks& blocks) const {
   std::uint64_t end = 0;
   for (int r = 0; r < call.size; ++r) {
-    if (parts.length_of(r) != 0) end = std::max(end, parts.offset_of(r) + parts.length_of(r));
+    if (blocks.length_of(r) != 0) end = std::max(end, blocks.offset_of(r) + blocks.length_of(r));
   }
   return end;
 }
@@ -102,7 +102,7 @@ int Collective::choice(Choice* asked) const {
   if (algorithm != Algorithm::automatic) asked->algorithm = algorithm;
   asked->radix = static_cast<std::uint32_t>(options_->radix);
   asked->segment = options_->segment;
-  asked->window = static_cast<std::uint32_t>(options_->window);
+  asked->inflight_limit = static_cast<std::uint32_t>(options_->window);
   return CANELE_OK;
 }
 
@@ -114,25 +114,25 @@ int Collective::would_wait_for_itself() const {
 /// Executes the collective on this thread.
 inline int Collective::carry_out(const collectives::Schedule& schedule) {
   const std::uint64_t number = group_->started;
-  const collectives::Ending ending = group_->direct().carry_out(schedule, work);
+  const collectives::Ending ending = group_->blocking_executor().carry_out(schedule, work);
   if (request_ == nullptr && ending.code == CANELE_OK) [[likely]]
     return CANELE_OK;
-  if (request_ == nullptr || ending == Direct::refused) return failed(number, ending);
+  if (request_ == nullptr || ending == BlockingExecutor::no_scratch) return failed(number, ending);
   set_outcome(*request_, number, ending);
   return CANELE_OK;
 }
 
 int Collective::failed(std::uint64_t number, const collectives::Ending& ending) {
-  return ending == Direct::refused ? no_memory("scratch") : return_outcome(number, ending);
+  return ending == BlockingExecutor::no_scratch ? no_memory("scratch") : return_outcome(number, ending);
 }
 
 int Collective::begin() {
   if (code_ != CANELE_OK) [[unlikely]]
     return code_;
   if (fork::in_child) [[unlikely]]
-    return refuse_in_child(name_);
+    return reject_in_child(name_);
   Choice asked;
-  asked.algorithm = group_->forced[static_cast<std::size_t>(call.operation)];
+  asked.algorithm = group_->overrides[static_cast<std::size_t>(call.operation)];
   if (!options_leave_all_open()) {
     if (const int code = choice(&asked); code != CANELE_OK) return code;
   }
@@ -146,23 +146,23 @@ int Collective::begin() {
   } catch (const std::bad_alloc&) {
     return no_memory("schedule");
   }
-  if (blocking && !tells_of_events() && Direct::suits(**schedule)) return carry_out(**schedule);
+  if (blocking && !tells_of_events() && BlockingExecutor::suits(**schedule)) return carry_out(**schedule);
   if (request_ == nullptr) return run_without_request(*schedule);
-  const int code = start_run(*schedule, *request_);
+  const int code = start_async(*schedule, *request_);
   if (blocking && code == CANELE_OK) canele_wait(public_of(*request_), nullptr);
   return code;
 }
 
 int Collective::run_without_request(const std::shared_ptr<const collectives::Schedule>& schedule) {
   canele_request_t own{};
-  const int code = start_run(schedule, request_of(&own));
+  const int code = start_async(schedule, request_of(&own));
   return code == CANELE_OK ? canele_wait(&own, nullptr) : code;
 }
 
-int Collective::start_run(const std::shared_ptr<const collectives::Schedule>& schedule, Request& request) {
+int Collective::start_async(const std::shared_ptr<const collectives::Schedule>& schedule, Request& request) {
   prepare_send(request, group_->session, group_->engine.rank, group_->started,
                canele_data_contiguous(nullptr, call.length), 0);
-  if (!collectives::start(*group_, schedule, work, request, course_of(*schedule))) {
+  if (!collectives::start(*group_, schedule, work, request, profile_of(*schedule))) {
     request.stage = Request::Stage::idle;
     request.kind = Request::Kind::null;
     return no_memory("messages");
@@ -172,9 +172,10 @@ int Collective::start_run(const std::shared_ptr<const collectives::Schedule>& sc
 
 /// Returns the profile of this call, or nullptr if its tree cannot be split. Splitting helps only if a worker makes
 /// progress while the program computes.
-collectives::Course* Collective::course_of(const collectives::Schedule& schedule) const {
-  if (blocks() || schedule.radix() == 0 || !group_->engine.worker.active() || callback_depth() != 0) return nullptr;
-  return group_->splits.find(call, schedule.radix());
+collectives::CallProfile* Collective::profile_of(const collectives::Schedule& schedule) const {
+  if (is_blocking() || schedule.radix() == 0 || !group_->engine.worker.active() || callback_depth() != 0)
+    return nullptr;
+  return group_->split_policy.find(call, schedule.radix());
 }
 
 int Collective::no_memory(const char* whose) const {

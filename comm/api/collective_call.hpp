@@ -36,8 +36,9 @@ class Collective {
         options_(options),
         request_(reinterpret_cast<Request*>(request)) {
     call.operation = operation;
-    if (group == nullptr || !(request == nullptr ? blocks() : request_->stage == Request::Stage::idle)) [[unlikely]] {
-      refuse();
+    if (group == nullptr || !(request == nullptr ? is_blocking() : request_->stage == Request::Stage::idle))
+        [[unlikely]] {
+      reject();
       return;
     }
     call.size = group_->size();
@@ -82,16 +83,16 @@ class Collective {
     memory(input, length, "input");
     work.input = static_cast<const std::byte*>(input);
   }
-  /// Returns the parts that the user gives. The result may point into `sums`.
-  collectives::Parts parts(const canele_parts_t& given, std::vector<std::uint64_t>& sums) {
-    collectives::Parts result{given.length, given.lengths, given.offsets, nullptr};
+  /// Returns the blocks that the user gives as parts. The result may point into `sums`.
+  collectives::Blocks blocks_of(const canele_parts_t& given, std::vector<std::uint64_t>& sums) {
+    collectives::Blocks result{given.length, given.lengths, given.offsets, nullptr};
     if (given.lengths != nullptr && given.offsets == nullptr) result.sums = add_up(given, sums);
     return result;
   }
   /// Returns the number of bytes from the beginning of the buffer to the end of the last part.
-  std::uint64_t extent(const collectives::Parts& parts) const {
-    const bool alike = parts.lengths == nullptr && parts.offsets == nullptr;
-    return alike ? parts.length * static_cast<std::uint64_t>(call.size) : last_end(parts);
+  std::uint64_t extent(const collectives::Blocks& blocks) const {
+    const bool alike = blocks.lengths == nullptr && blocks.offsets == nullptr;
+    return alike ? blocks.length * static_cast<std::uint64_t>(call.size) : last_end(blocks);
   }
 
   bool at_root() const { return call.rank == call.root; }
@@ -104,14 +105,14 @@ class Collective {
   collectives::Work work;
 
  private:
-  [[gnu::cold]] void refuse();
+  [[gnu::cold]] void reject();
   [[gnu::cold]] void wrong_root();
   [[gnu::cold]] void wrong_operator();
   [[gnu::cold]] void too_many(std::size_t count);
   [[gnu::cold]] void no_memory_given(std::uint64_t length, const char* name);
   const std::uint64_t* add_up(const canele_parts_t& given, std::vector<std::uint64_t>& sums) const;
-  std::uint64_t last_end(const collectives::Parts& parts) const;
-  bool blocks() const {
+  std::uint64_t last_end(const collectives::Blocks& blocks) const;
+  bool is_blocking() const {
     return options_ != nullptr && options_->struct_size >= sizeof *options_ && options_->blocking != 0;
   }
   /// Returns true if a callback or a queue is registered for the request's events.
@@ -120,8 +121,8 @@ class Collective {
   }
   bool options_leave_all_open() const;
   int choice(collectives::Choice* asked) const;
-  collectives::Course* course_of(const collectives::Schedule& schedule) const;
-  int start_run(const std::shared_ptr<const collectives::Schedule>& schedule, Request& request);
+  collectives::CallProfile* profile_of(const collectives::Schedule& schedule) const;
+  int start_async(const std::shared_ptr<const collectives::Schedule>& schedule, Request& request);
   int run_without_request(const std::shared_ptr<const collectives::Schedule>& schedule);
   int carry_out(const collectives::Schedule& schedule);
   void set_outcome(Request& request, std::uint64_t number, const collectives::Ending& ending) const;
@@ -139,26 +140,26 @@ class Collective {
 
 /// A blocking call that repeats the previous one on other buffers reuses its cached schedule. If the call is unusual or
 /// invalid, the caller starts over with a Collective, which finds the error.
-class Again {
+class RepeatedCall {
  public:
-  Again(canele_group_t* group, const canele_collective_options_t* options, const canele_request_t* request)
+  RepeatedCall(canele_group_t* group, const canele_collective_options_t* options, const canele_request_t* request)
       : group_(reinterpret_cast<collectives::Group*>(group)), options_(options) {
-    usual_ = group != nullptr && request == nullptr && options != nullptr && options->struct_size == sizeof *options &&
-             options->blocking != 0 && (options->algorithm | options->radix | options->window) == 0 &&
-             options->segment == 0 && callback_depth() == 0 && !fork::in_child;
+    fast_ = group != nullptr && request == nullptr && options != nullptr && options->struct_size == sizeof *options &&
+            options->blocking != 0 && (options->algorithm | options->radix | options->window) == 0 &&
+            options->segment == 0 && callback_depth() == 0 && !fork::in_child;
   }
   /// Returns true if `call` repeats the previous one and can be executed by carry_out(). False: nothing was done.
-  [[gnu::always_inline]] bool is(const collectives::ScheduleCache::Usual& call) {
-    if (!usual_) return false;
-    schedule_ = group_->schedules.of_the_last(call, group_->forced[static_cast<std::size_t>(call.operation)]);
-    return schedule_ != nullptr && collectives::Direct::suits(*schedule_);
+  [[gnu::always_inline]] bool matches(const collectives::ScheduleCache::FastCall& call) {
+    if (!fast_) return false;
+    schedule_ = group_->schedules.of_the_last(call, group_->overrides[static_cast<std::size_t>(call.operation)]);
+    return schedule_ != nullptr && collectives::BlockingExecutor::suits(*schedule_);
   }
-  bool at_root(int root) const { return usual_ && group_->rank() == root; }
-  /// Executes the collective. Only after is() has returned true.
+  bool at_root(int root) const { return fast_ && group_->rank() == root; }
+  /// Executes the collective. Only after matches() has returned true.
   [[gnu::always_inline]] int carry_out(const char* name, collectives::Operation operation, collectives::Work work) {
     const std::uint64_t number = group_->started;
     work.priority = options_->priority;
-    const collectives::Ending ending = group_->direct().carry_out(*schedule_, work);
+    const collectives::Ending ending = group_->blocking_executor().carry_out(*schedule_, work);
     if (ending.code == CANELE_OK) [[likely]]
       return CANELE_OK;
     auto* const group = reinterpret_cast<canele_group_t*>(group_);
@@ -169,7 +170,7 @@ class Again {
   collectives::Group* const group_;
   const canele_collective_options_t* const options_;
   const collectives::Schedule* schedule_ = nullptr;
-  bool usual_;
+  bool fast_;
 };
 
 /// Returns true for memory that is neither NULL nor CANELE_IN_PLACE.

@@ -10,9 +10,9 @@
 namespace canele::comm::api {
 namespace {
 
+using collectives::Blocks;
 using collectives::Call;
 using collectives::Operation;
-using collectives::Parts;
 
 std::string both(const char* what, std::uint64_t a, const char* other, std::uint64_t b) {
   return std::string(what) + " has " + std::to_string(a) + " bytes, but " + other + " has " + std::to_string(b);
@@ -25,22 +25,22 @@ bool are_alike(const canele_parts_t* parts, std::size_t own) {
 
 /// Reads the parts of the root's buffer for gather and scatter, as far as this rank knows them; this rank's buffer has
 /// `own` bytes.
-Parts read_root_parts(Collective& one, const canele_parts_t* given, std::uint64_t own,
-                      std::vector<std::uint64_t>& sums) {
+Blocks read_root_blocks(Collective& one, const canele_parts_t* given, std::uint64_t own,
+                        std::vector<std::uint64_t>& sums) {
   one.require(!one.at_root() || given != nullptr, "the root must give the parts of its buffer");
   one.call.length = own;
   if (!one.well() || given == nullptr) {
     one.call.irregular = !one.at_root();
     return {};
   }
-  const Parts parts = one.parts(*given, sums);
+  const Blocks blocks = one.blocks_of(*given, sums);
   one.call.irregular = given->lengths != nullptr;
   if (!one.at_root() && one.call.irregular) return {};  // ignored
-  const std::uint64_t mine = parts.length_of(one.call.rank);
+  const std::uint64_t mine = blocks.length_of(one.call.rank);
   if (one.call.in_place) one.call.length = mine;
   if (mine != one.call.length)
     one.wrong(CANELE_EINVAL, both("this rank's own buffer", own, "its part at the root", mine));
-  return parts;
+  return blocks;
 }
 
 }  // namespace
@@ -48,18 +48,18 @@ Parts read_root_parts(Collective& one, const canele_parts_t* given, std::uint64_
 
 using namespace canele::comm;
 using namespace canele::comm::api;
+using collectives::Blocks;
 using collectives::Operation;
-using collectives::Parts;
 
 int canele_igather(canele_group_t* group, const void* input, size_t length, void* output, const canele_parts_t* parts,
                    int root, const canele_collective_options_t* options, canele_request_t* request) try {
   if (are_alike(parts, length) && is_there(input)) {
-    Again again(group, options, request);
-    const bool at_root = again.at_root(root);
+    RepeatedCall repeated(group, options, request);
+    const bool at_root = repeated.at_root(root);
     if ((!at_root || output != nullptr) &&
-        again.is({Operation::gather, root, length, 1, true, 0, at_root ? length : 0})) {
-      return again.carry_out("canele_igather", Operation::gather,
-                             {static_cast<const std::byte*>(input), static_cast<std::byte*>(output), {}, 0});
+        repeated.matches({Operation::gather, root, length, 1, true, 0, at_root ? length : 0})) {
+      return repeated.carry_out("canele_igather", Operation::gather,
+                                {static_cast<const std::byte*>(input), static_cast<std::byte*>(output), {}, 0});
     }
   }
   Collective one("canele_igather", Operation::gather, group, options, request);
@@ -67,7 +67,7 @@ int canele_igather(canele_group_t* group, const void* input, size_t length, void
   one.root(root);
   one.input(input, length);
   one.require(one.at_root() || !one.call.in_place, "CANELE_IN_PLACE is for the root: elsewhere give the input");
-  const Parts read = read_root_parts(one, parts, length, sums);
+  const Blocks read = read_root_blocks(one, parts, length, sums);
   if (one.well() && one.at_root()) {
     one.memory(output, one.extent(read), "output");
     one.call.output = read;
@@ -81,12 +81,12 @@ int canele_igather(canele_group_t* group, const void* input, size_t length, void
 int canele_iscatter(canele_group_t* group, const void* input, const canele_parts_t* parts, void* output, size_t length,
                     int root, const canele_collective_options_t* options, canele_request_t* request) try {
   if (are_alike(parts, length) && is_there(output)) {
-    Again again(group, options, request);
-    const bool at_root = again.at_root(root);
+    RepeatedCall repeated(group, options, request);
+    const bool at_root = repeated.at_root(root);
     if ((!at_root || input != nullptr) &&
-        again.is({Operation::scatter, root, length, 1, true, at_root ? length : 0, 0})) {
+        repeated.matches({Operation::scatter, root, length, 1, true, at_root ? length : 0, 0})) {
       const auto* const from = at_root ? static_cast<const std::byte*>(input) : nullptr;
-      return again.carry_out("canele_iscatter", Operation::scatter, {from, static_cast<std::byte*>(output), {}, 0});
+      return repeated.carry_out("canele_iscatter", Operation::scatter, {from, static_cast<std::byte*>(output), {}, 0});
     }
   }
   Collective one("canele_iscatter", Operation::scatter, group, options, request);
@@ -94,7 +94,7 @@ int canele_iscatter(canele_group_t* group, const void* input, const canele_parts
   one.root(root);
   one.call.in_place = one.at_root() && output == nullptr;
   if (!one.call.in_place) one.memory(output, length, "output");
-  const Parts read = read_root_parts(one, parts, length, sums);
+  const Blocks read = read_root_blocks(one, parts, length, sums);
   if (one.well() && one.at_root()) {
     one.memory(input, one.extent(read), "input");
     one.call.input = read;
@@ -112,7 +112,7 @@ int canele_iallgather(canele_group_t* group, const void* input, void* output, co
   std::vector<std::uint64_t> sums;
   one.require(parts != nullptr, "the parts of output must be given");
   if (one.well()) {
-    one.call.output = one.parts(*parts, sums);
+    one.call.output = one.blocks_of(*parts, sums);
     one.call.length = one.call.output.length_of(one.call.rank);
     one.input(input, one.call.length);
     one.memory(output, one.extent(one.call.output), "output");
@@ -133,8 +133,8 @@ int canele_ialltoall(canele_group_t* group, const void* input, const canele_part
   one.require(input_parts != nullptr || in_place, "the parts of input must be given");
   if (one.well()) {
     collectives::Call& call = one.call;
-    call.output = one.parts(*output_parts, sums_out);
-    if (!in_place) call.input = one.parts(*input_parts, sums_in);
+    call.output = one.blocks_of(*output_parts, sums_out);
+    if (!in_place) call.input = one.blocks_of(*input_parts, sums_in);
     call.irregular = call.output.lengths != nullptr || call.input.lengths != nullptr;
     one.input(input, in_place ? 0 : one.extent(call.input));
     one.memory(output, one.extent(call.output), "output");
@@ -162,7 +162,7 @@ int canele_ireduce_scatter(canele_group_t* group, const void* input, void* outpu
       for (int r = 0; r < one.call.size; ++r) lengths.push_back(one.bytes(counts[r]));
       parts = {0, lengths.data(), nullptr};
     }
-    one.call.input = one.parts(parts, sums);
+    one.call.input = one.blocks_of(parts, sums);
     one.call.length = one.extent(one.call.input);
     one.input(input, one.call.length);
     one.memory(output, one.call.in_place ? one.call.length : one.call.input.length_of(one.call.rank), "output");

@@ -15,7 +15,7 @@
 #include "comm/collectives/group.hpp"
 #include "comm/diagnose/hang_collect.hpp"
 #include "comm/engine/connect.hpp"
-#include "comm/engine/refusal.hpp"
+#include "comm/engine/rejection.hpp"
 #include "comm/link/sequencing.hpp"
 #include "comm/observe/report.hpp"
 #include "comm/protocol/receive.hpp"
@@ -45,7 +45,7 @@ int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine
   parts.bootstrap = join_job(*parts.platform, parts.settings->number(Setting::start_timeout) * second_ns, &why);
   if (parts.bootstrap == nullptr) return error(CANELE_EBOOTSTRAP, why);
   parts.on_this_machine = true;
-  parts.check_hang = hang::look;
+  parts.check_hang = hang::check;
   parts.cores = register_cores(*parts.settings);
   int code = CANELE_OK;
   *engine = Engine::create(std::move(parts), &why, &code);
@@ -57,48 +57,48 @@ int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine
 /// Pins the calling thread to its rank's share of the units, if the ranks fill the host. On a host with more units the
 /// operating system places the thread. If the program's threads compute all the time, the system also places them
 /// better.
-void settle(Engine& engine) {
+void pin_to_share(Engine& engine) {
   const int ranks = engine.bootstrap->local_size();
   if (ranks < 2 || static_cast<unsigned>(ranks) < engine.platform.processors() || engine.no_core_for_worker) return;
   if (engine.settings->text(Setting::rank_affinity) != "auto") return;
-  engine.waiters.pressure.settle(engine.platform, static_cast<unsigned>(engine.bootstrap->local_rank()));
-  if (engine.crowded && ranks == engine.size) engine.neighbours.find(engine.platform, engine.rank, ranks);
+  engine.waiters.contention.pin_to_share(engine.platform, static_cast<unsigned>(engine.bootstrap->local_rank()));
+  if (engine.oversubscribed && ranks == engine.size) engine.core_siblings.find(engine.platform, engine.rank, ranks);
 }
 
-bool all_fetched(Engine& engine) { return engine.large.pulls == 0; }
+bool all_fetched(Engine& engine) { return engine.large.active_copies == 0; }
 
 bool all_sent(Engine& engine) { return engine.pending_sends == 0 && all_fetched(engine); }
 
 bool all_quiet(Engine& engine) {
   return engine.resolving == 0 &&
          std::all_of(engine.active_peers.begin(), engine.active_peers.end(), [](const std::unique_ptr<Peer>& peer) {
-           if (peer->gone() || peer->state != Peer::State::up) return true;
-           return peer->quiet() && bundle::has_left(*peer);
+           if (peer->disconnected() || peer->state != Peer::State::up) return true;
+           return peer->quiet() && sequencing::rails_closed(*peer);
          });
 }
 
-void say_bye(Engine& engine) {
+void send_goodbye(Engine& engine) {
   engine.stage = Stage::leaving;
   for (const auto& peer : engine.active_peers) {
     if (peer->state == Peer::State::up && peer->rank != engine.rank) {
-      peers::say_bye(engine, *peer);
+      peers::send_goodbye(engine, *peer);
     }
   }
 }
 
-/// Messages without a receive while the engine leaves. The program's threads post no more receives. What still waits
-/// for a receive after a second is dropped, so that no sender, and no rank, need wait for it. (Callbacks may still
-/// post: hence the second.)
-class Leftovers {
+/// Messages without a receive while the engine disconnects. The program's threads post no more receives. What still
+/// waits for a receive after a second is dropped, so that no sender, and no rank, need wait for it. (Callbacks may
+/// still post: hence the second.)
+class UnreceivedMessages {
  public:
-  explicit Leftovers(Engine& engine) : engine_(engine) { note(); }
-  /// Returns when a wait ends: at the deadline (0: none), or at the next look().
+  explicit UnreceivedMessages(Engine& engine) : engine_(engine) { note(); }
+  /// Returns when a wait ends: at the deadline (0: none), or at the next check().
   std::uint64_t until(std::uint64_t deadline) const { return deadline == 0 ? next_ns_ : std::min(deadline, next_ns_); }
   bool past(std::uint64_t deadline) const { return deadline != 0 && engine_.platform.now_ns() >= deadline; }
-  void look() {
+  void check() {
     if (engine_.platform.now_ns() < next_ns_) return;
     engine_.lock_for_callback();
-    refusal::drop_leftovers(engine_, stamp_);
+    rejection::drop_leftovers(engine_, post_order_);
     engine_.unlock();
     engine_.after_submit();
     note();
@@ -107,64 +107,65 @@ class Leftovers {
  private:
   void note() {
     engine_.lock_for_callback();
-    stamp_ = engine_.matcher.take_stamp();
+    post_order_ = engine_.matcher.take_post_order();
     engine_.unlock();
     next_ns_ = engine_.platform.now_ns() + second_ns;
   }
   Engine& engine_;
-  std::uint64_t stamp_ = 0, next_ns_ = 0;
+  std::uint64_t post_order_ = 0, next_ns_ = 0;
 };
 
-bool wait_for_sends(Engine& engine, std::uint64_t deadline, Leftovers& leftovers) {
-  while (!progress_until(engine, leftovers.until(deadline), all_sent)) {
-    if (leftovers.past(deadline)) return false;
-    leftovers.look();
+bool wait_for_sends(Engine& engine, std::uint64_t deadline, UnreceivedMessages& unreceived) {
+  while (!progress_until(engine, unreceived.until(deadline), all_sent)) {
+    if (unreceived.past(deadline)) return false;
+    unreceived.check();
   }
   return true;
 }
 
-/// Blocks like wait_for_one(). leftovers: nullptr if the engine does not leave.
-int wait_in_barrier(Engine& engine, Target& target, std::uint64_t deadline, Blocked::In in, Leftovers* leftovers) {
-  if (leftovers == nullptr) return wait_for_one(&engine, &target, 1, deadline, in);
+/// Blocks like wait_for_one(). unreceived: nullptr if the engine does not disconnect.
+int wait_in_barrier(Engine& engine, Target& target, std::uint64_t deadline, BlockedThread::In in,
+                    UnreceivedMessages* unreceived) {
+  if (unreceived == nullptr) return wait_for_one(&engine, &target, 1, deadline, in);
   for (;;) {
-    const int code = wait_for_one(&engine, &target, 1, leftovers->until(deadline), in);
-    if (code != CANELE_ETIMEOUT || leftovers->past(deadline)) return code;
-    leftovers->look();
+    const int code = wait_for_one(&engine, &target, 1, unreceived->until(deadline), in);
+    if (code != CANELE_ETIMEOUT || unreceived->past(deadline)) return code;
+    unreceived->check();
   }
 }
 
-int barrier_rounds(Session& session, std::uint64_t deadline_ns, Blocked::In in, Leftovers* leftovers);
+int barrier_rounds(Session& session, std::uint64_t deadline_ns, BlockedThread::In in, UnreceivedMessages* unreceived);
 
-/// Executes the steps of leaving the job. Returns the first error.
-int leave(Engine& engine) {
+/// Executes the steps of disconnecting from the job. Returns the first error.
+int disconnect(Engine& engine) {
   const std::uint64_t timeout_s = engine.settings->number(Setting::finalize_timeout);
   const std::uint64_t deadline = timeout_s == 0 ? 0 : engine.platform.now_ns() + timeout_s * second_ns;
   int result = CANELE_OK;
   engine.lock_for_callback();
   engine.stage = Stage::finalizing;
   engine.unlock();
-  Leftovers leftovers(engine);
-  if (!wait_for_sends(engine, deadline, leftovers)) {
+  UnreceivedMessages unreceived(engine);
+  if (!wait_for_sends(engine, deadline, unreceived)) {
     result = error(CANELE_ETIMEOUT, "canele_finalize: sends were still pending after CANELE_FINALIZE_TIMEOUT = " +
                                         std::to_string(timeout_s) + " s: their receives were never posted");
   }
   int code = CANELE_OK;
   Session* session = open_session(engine, "canele.finalize", CANELE_ORDER_PER_TAG, &code);
-  if (session != nullptr) code = barrier_rounds(*session, deadline, Blocked::In::finalize, &leftovers);
+  if (session != nullptr) code = barrier_rounds(*session, deadline, BlockedThread::In::finalize, &unreceived);
   if (result == CANELE_OK && code == CANELE_ETIMEOUT) {
     result = error(code, "canele_finalize: " + std::string(canele_error_detail()));
   }
-  collectives::Group::tell_before_leaving(engine);
+  collectives::Group::notify_before_disconnect(engine);
   engine.lock_for_callback();
   receive_path::end_posted(engine, rank_any, CANELE_ECANCELED);
   engine.unlock();
   // A peer that learns that this rank leaves reuses the memory that this rank still copies from.
   progress_until(engine, engine.platform.now_ns() + 10 * second_ns, all_fetched);
   engine.lock_for_callback();
-  say_bye(engine);
+  send_goodbye(engine);
   engine.unlock();
   progress_until(engine, engine.platform.now_ns() + 10 * second_ns, all_quiet);
-  engine.helper.stop();
+  engine.on_demand_progress.stop();
   engine.worker.stop();
   while (engine.tasks.run(64) > 0) {
   }
@@ -200,7 +201,7 @@ Session* open_session(Engine& engine, std::string_view label, unsigned flags, in
   } else if (!engine.sessions.open(*session)) {
     *code = error(CANELE_ENOMEM, "no more than " + std::to_string(SessionTable::most_open) +
                                      " sessions can be open at a time; close some first");
-    engine.sessions.settle(*session);
+    engine.sessions.release_if_unused(*session);
     session = nullptr;
   } else {
     session->order_across_tags = (flags & CANELE_ORDER_ACROSS_TAGS) != 0;
@@ -213,8 +214,8 @@ Session* open_session(Engine& engine, std::string_view label, unsigned flags, in
 namespace {
 
 /// Exchanges one message each way. *posted: false if not even the posts succeeded.
-int barrier_round(Session& session, int distance, std::uint64_t deadline_ns, Blocked::In in, Leftovers* leftovers,
-                  bool* posted) {
+int barrier_round(Session& session, int distance, std::uint64_t deadline_ns, BlockedThread::In in,
+                  UnreceivedMessages* unreceived, bool* posted) {
   Engine& engine = engine_of(*session.context);
   const int to = (engine.rank + distance) % engine.size, from = (engine.rank - distance + engine.size) % engine.size;
   canele_request_t send{}, receive{};
@@ -226,19 +227,19 @@ int barrier_round(Session& session, int distance, std::uint64_t deadline_ns, Blo
   *posted = code == CANELE_OK;
   if (code != CANELE_OK) return code;
   Target arrived = end_of(request_of(&receive)), sent = end_of(request_of(&send));
-  code = wait_in_barrier(engine, arrived, deadline_ns, in, leftovers);
+  code = wait_in_barrier(engine, arrived, deadline_ns, in, unreceived);
   if (code == CANELE_ETIMEOUT) {
     error(code, "rank " + std::to_string(from) + " has not arrived");
     canele_cancel(&receive);
   }
-  wait_in_barrier(engine, arrived, 0, in, leftovers);
-  wait_in_barrier(engine, sent, 0, in, leftovers);
+  wait_in_barrier(engine, arrived, 0, in, unreceived);
+  wait_in_barrier(engine, sent, 0, in, unreceived);
   if (code != CANELE_OK) return code;
   const int ended = request_of(&receive).status_error;
   return ended == CANELE_OK ? CANELE_OK : error(ended, "barrier: rank " + std::to_string(from) + " died or left");
 }
 
-int barrier_rounds(Session& session, std::uint64_t deadline_ns, Blocked::In in, Leftovers* leftovers) {
+int barrier_rounds(Session& session, std::uint64_t deadline_ns, BlockedThread::In in, UnreceivedMessages* unreceived) {
   if (callback_depth() != 0)
     return error(CANELE_EDEADLK, "a barrier inside a completion callback would wait for itself");
   int result = CANELE_OK;
@@ -246,7 +247,7 @@ int barrier_rounds(Session& session, std::uint64_t deadline_ns, Blocked::In in, 
   // Continues after the loss of a rank: ranks that have not lost it wait for our part in the later rounds.
   for (int distance = 1; distance < session.context->size; distance *= 2) {
     bool posted = false;
-    const int code = barrier_round(session, distance, deadline_ns, in, leftovers, &posted);
+    const int code = barrier_round(session, distance, deadline_ns, in, unreceived, &posted);
     if (!posted) return code;
     if (code == CANELE_OK || result != CANELE_OK) continue;
     result = code;
@@ -257,7 +258,7 @@ int barrier_rounds(Session& session, std::uint64_t deadline_ns, Blocked::In in, 
 
 }  // namespace
 
-int barrier(Session& session, std::uint64_t deadline_ns, Blocked::In in) {
+int barrier(Session& session, std::uint64_t deadline_ns, BlockedThread::In in) {
   return barrier_rounds(session, deadline_ns, in, nullptr);
 }
 
@@ -270,7 +271,7 @@ using namespace canele::comm::api;
 int canele_init(const canele_options_t* options, canele_engine_t** engine) try {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_init: engine is NULL");
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_init inside a completion callback");
-  if (fork::in_child) return refuse_in_child("canele_init");
+  if (fork::in_child) return reject_in_child("canele_init");
   if (!canele::ltask::memory_reserve.refill()) return error(CANELE_ENOMEM, "canele_init: no memory for the reserve");
   if (!fork::begin_life()) return error(CANELE_ENOMEM, "canele_init: too many engines at a time, or no memory");
   std::unique_ptr<Engine> made;
@@ -283,7 +284,7 @@ int canele_init(const canele_options_t* options, canele_engine_t** engine) try {
     fork::end_life(made.get());
     return code;
   }
-  settle(*made);
+  pin_to_share(*made);
   made->log(LogLevel::info, "canele " CANELE_VERSION ", " + std::to_string(made->size) + " ranks by " +
                                 std::string(made->bootstrap->name()) + ", strategy " +
                                 std::string(made->strategy.name) + ", worker " + describe_workers(*made));
@@ -297,13 +298,13 @@ int canele_finalize(canele_engine_t* engine) try {
   if (engine == nullptr) return CANELE_OK;
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_finalize inside a completion callback");
   Engine& e = engine_of(engine);
-  if (fork::in_child) return refuse_in_child("canele_finalize");
+  if (fork::in_child) return reject_in_child("canele_finalize");
   if (const std::uint64_t tasks = e.tasks_in_use.load(std::memory_order_acquire); tasks != 0) {
     return error(CANELE_EBUSY, "canele_finalize: " + std::to_string(tasks) +
                                    " tasks of the program have not ended: cancel them, and make progress");
   }
-  collectives::LastDrains drains(e);  // until the engine is destroyed
-  const int code = leave(e);
+  collectives::ShutdownDiscards discards(e);  // until the engine is destroyed
+  const int code = disconnect(e);
   dump_counters(e);
   dump_trace(e);
   fork::end_life(&e);
@@ -342,14 +343,14 @@ int canele_size(const canele_engine_t* engine) try {
 
 int canele_local_rank(const canele_engine_t* engine) try {
   if (engine == nullptr) return no_engine("canele_local_rank");
-  return fork::in_child ? refuse_in_child("canele_local_rank") : engine_of(engine).bootstrap->local_rank();
+  return fork::in_child ? reject_in_child("canele_local_rank") : engine_of(engine).bootstrap->local_rank();
 } catch (...) {
   return caught();
 }
 
 int canele_local_size(const canele_engine_t* engine) try {
   if (engine == nullptr) return no_engine("canele_local_size");
-  return fork::in_child ? refuse_in_child("canele_local_size") : engine_of(engine).bootstrap->local_size();
+  return fork::in_child ? reject_in_child("canele_local_size") : engine_of(engine).bootstrap->local_size();
 } catch (...) {
   return caught();
 }
@@ -362,7 +363,7 @@ int canele_progress(canele_engine_t* engine) try {
   if (engine == nullptr) [[unlikely]]
     return no_engine("canele_progress");
   if (!may_progress(engine_of(engine))) [[unlikely]]
-    return refuse_in_child("canele_progress");
+    return reject_in_child("canele_progress");
   Engine& e = engine_of(engine);
   if (e.step() > 0) return 1;
   e.empty_polls.found_nothing();
@@ -375,7 +376,7 @@ int canele_session_open(canele_engine_t* engine, const char* label, unsigned fla
   if (engine == nullptr || label == nullptr || session == nullptr) {
     return error(CANELE_EINVAL, "canele_session_open: engine, label and session must be given");
   }
-  if (fork::in_child) return refuse_in_child("canele_session_open");
+  if (fork::in_child) return reject_in_child("canele_session_open");
   constexpr std::size_t longest = 63;
   const std::string_view name(label);
   if (name.empty() || name.size() > longest) {
@@ -401,7 +402,7 @@ int canele_session_open(canele_engine_t* engine, const char* label, unsigned fla
 
 int canele_session_close(canele_session_t* session) try {
   if (session == nullptr) return error(CANELE_EINVAL, "canele_session_close: session is NULL");
-  if (fork::in_child) return refuse_in_child("canele_session_close");
+  if (fork::in_child) return reject_in_child("canele_session_close");
   Session& s = session_of(session);
   Engine& e = engine_of(*s.context);
   int code = stop_active_messages(s);
@@ -413,8 +414,8 @@ int canele_session_close(canele_session_t* session) try {
     code = error(CANELE_EBUSY,
                  "canele_session_close: " + std::to_string(s.pending) + " requests of \"" + s.label + "\" are pending");
   } else {
-    refusal::report(e, s, refusal::drop_all(e, s));
-    advert::forget_session(e, s);
+    rejection::report(e, s, rejection::drop_all(e, s));
+    rtr::forget_session(e, s);
     // What other ranks have sent for their next barrier stays: they may have opened a session of this label again
     // already.
     if (s.barrier != nullptr) e.sessions.close(*s.barrier);
@@ -435,7 +436,7 @@ canele_engine_t* canele_session_engine(const canele_session_t* session) {
 
 int canele_barrier(canele_session_t* session) try {
   if (session == nullptr) return error(CANELE_EINVAL, "canele_barrier: session is NULL");
-  if (fork::in_child) return refuse_in_child("canele_barrier");
+  if (fork::in_child) return reject_in_child("canele_barrier");
   Session& s = session_of(session);
   if (!s.open) return error(CANELE_ESTATE, "canele_barrier: session \"" + s.label + "\" is closed");
   if (s.barrier == nullptr) {

@@ -75,7 +75,7 @@ int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_req
   int count = 0, did = 0;
   for (int attempt = 0; attempt < 2 && count == 0; ++attempt) {
     if (attempt == 1) {
-      if (!may_progress(e)) return refuse_in_child("canele_queue_poll");
+      if (!may_progress(e)) return reject_in_child("canele_queue_poll");
       did = e.step();
     }
     const QueueLock guard(q, e.platform);
@@ -116,7 +116,7 @@ int canele_condition_wait(canele_engine_t* engine, canele_condition_t* condition
     return error(CANELE_EINVAL, "canele_condition_wait: condition and mask must be given");
   Target target{&reinterpret_cast<Condition*>(condition)->word, mask, nullptr};
   if (target.done()) return CANELE_OK;
-  return wait_for_one(engine != nullptr ? &engine_of(engine) : nullptr, &target, 1, 0, Blocked::In::condition);
+  return wait_for_one(engine != nullptr ? &engine_of(engine) : nullptr, &target, 1, 0, BlockedThread::In::condition);
 } catch (...) {
   return caught();
 }

@@ -11,21 +11,21 @@
 
 #include "comm/api/api.hpp"
 #include "comm/multicast/multicast.hpp"
-#include "comm/post/shelve.hpp"
+#include "comm/post/copy_to_broadcast_segment.hpp"
 #include "comm/protocol/send_fast.hpp"
 
 namespace canele::comm::api {
 namespace {
 
-int refused(int code, const std::string& why) {
+int rejected(int code, const std::string& why) {
   std::string text = "canele_imulticast: ";
   return error(code, text += why);
 }
 
 int check_options(const canele_multicast_options_t& options, const canele_data_t& data) {
   if (options.shape < CANELE_SHAPE_AUTO || options.shape > CANELE_SHAPE_8_NOMIAL) {
-    return refused(CANELE_EINVAL,
-                   "shape is " + std::to_string(options.shape) + "; expected: a value of enum canele_shape");
+    return rejected(CANELE_EINVAL,
+                    "shape is " + std::to_string(options.shape) + "; expected: a value of enum canele_shape");
   }
   return check_header(options.header, data.length, "canele_imulticast");
 }
@@ -49,21 +49,21 @@ bool are_few_and_right(const Engine& engine, const int* ranks, std::size_t count
 
 int check_destinations(const Engine& engine, const int* ranks, std::size_t count) {
   if (count >= static_cast<std::size_t>(engine.size)) {
-    return refused(CANELE_EINVAL, std::to_string(count) + " destinations; expected: at most " +
-                                      std::to_string(engine.size - 1) + ", each other rank once");
+    return rejected(CANELE_EINVAL, std::to_string(count) + " destinations; expected: at most " +
+                                       std::to_string(engine.size - 1) + ", each other rank once");
   }
   if (are_few_and_right(engine, ranks, count)) return CANELE_OK;
   std::vector<int> sorted(ranks, ranks + count);
   std::sort(sorted.begin(), sorted.end());
   for (const int rank : sorted) {
     if (!is_another(engine, rank)) {
-      return refused(CANELE_ERANK, "destination " + std::to_string(rank) + "; expected: ranks 0 to " +
-                                       std::to_string(engine.size - 1) + " without the caller");
+      return rejected(CANELE_ERANK, "destination " + std::to_string(rank) + "; expected: ranks 0 to " +
+                                        std::to_string(engine.size - 1) + " without the caller");
     }
   }
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice == sorted.end()) return CANELE_OK;
-  return refused(CANELE_EINVAL, "rank " + std::to_string(*twice) + " is named twice");
+  return rejected(CANELE_EINVAL, "rank " + std::to_string(*twice) + " is named twice");
 }
 
 /// Returns true if the options are valid and ask for nothing that a loop of sends would not do.
@@ -83,10 +83,10 @@ struct Given {
   Request* request;
 };
 
-bool may_leave_at_once(const Given& given) {
+bool may_send_fast(const Given& given) {
   const canele_data_t* const data = given.data;
   return postable(given.request, given.session) && is_unwatched(*given.request) && given.count != 0 &&
-         given.destinations != nullptr && data != nullptr && data->length <= Rail::longest_at_once &&
+         given.destinations != nullptr && data != nullptr && data->length <= Rail::longest_fast &&
          (data->length == 0 || data->base != nullptr) && data->segments == nullptr &&
          (given.options == nullptr || is_plain(*given.options)) &&
          are_few_and_right(engine_of(*given.session->context), given.destinations, given.count);
@@ -94,36 +94,36 @@ bool may_leave_at_once(const Given& given) {
 
 /// Sends to one destination after the other if all paths are clear. Returns the number of sends. After a send to all
 /// destinations the request has ended.
-[[gnu::always_inline]] inline std::size_t leave_at_once(const Given& given) {
-  if (!may_leave_at_once(given) || !engine_of(*given.session->context).try_lock_to_post()) return 0;
+[[gnu::always_inline]] inline std::size_t try_send_fast(const Given& given) {
+  if (!may_send_fast(given) || !engine_of(*given.session->context).try_lock_to_post()) return 0;
   Session& session = *given.session;
   Engine& engine = engine_of(*session.context);
   const int* const destinations = given.destinations;
   const std::size_t length = given.data->length;
-  std::size_t gone = 0;
+  std::size_t sent = 0;
   bool clear = true;
   for (std::size_t i = 0; i < given.count; ++i)
-    clear = clear && send_path::way_is_clear(engine.peers[destinations[i]], session, length);
-  while (clear && gone < given.count &&
-         send_path::leave_at_once(engine, session, destinations[gone], given.tag, given.data->base, length)) {
-    ++gone;
+    clear = clear && send_path::can_send_fast(engine.peers[destinations[i]], session, length);
+  while (clear && sent < given.count &&
+         send_path::try_send_fast(engine, session, destinations[sent], given.tag, given.data->base, length)) {
+    ++sent;
   }
-  if (gone == given.count) {
-    CANELE_MARK(multicast_left_at_once);
+  if (sent == given.count) {
+    CANELE_COVER(multicast_sent_fast);
     engine.counters.add(Counter::multicasts_sent);
     end_as_send(*given.request, session, engine.rank, given.tag, length);
   }
   engine.unlock_idle();
   if (given.options != nullptr && given.options->outcomes != nullptr) [[unlikely]]
-    std::fill_n(given.options->outcomes, gone, CANELE_OK);
-  return gone;
+    std::fill_n(given.options->outcomes, sent, CANELE_OK);
+  return sent;
 }
 
 int check(const Given& given, const canele_multicast_options_t& options) {
-  if (!postable(given.request, given.session)) return refuse(given.request, given.session);
-  if (fork::in_child) return refuse_in_child("canele_imulticast");
+  if (!postable(given.request, given.session)) return reject(given.request, given.session);
+  if (fork::in_child) return reject_in_child("canele_imulticast");
   if (given.count != 0 && given.destinations == nullptr) {
-    return refused(CANELE_EINVAL, "count is not 0 but destinations is NULL");
+    return rejected(CANELE_EINVAL, "count is not 0 but destinations is NULL");
   }
   int code = check_data(given.data, "canele_imulticast");
   if (code == CANELE_OK) code = check_options(options, *given.data);
@@ -131,9 +131,9 @@ int check(const Given& given, const canele_multicast_options_t& options) {
   return code;
 }
 
-/// Posts the multicast to the destinations after the first `gone`. Out of line: otherwise the compiler would scatter
+/// Posts the multicast to the destinations after the first `sent`. Out of line: otherwise the compiler would scatter
 /// the code of a short message among this code.
-[[gnu::noinline]] int take_the_long_way(const Given& given, std::size_t gone) {
+[[gnu::noinline]] int post_multicast(const Given& given, std::size_t sent) {
   canele_multicast_options_t options{};
   options.struct_size = sizeof options;
   if (given.options != nullptr) {
@@ -142,25 +142,25 @@ int check(const Given& given, const canele_multicast_options_t& options) {
     if (code != CANELE_OK) return code;
     options = *given.options;
   }
-  if (gone == 0) {
+  if (sent == 0) {
     if (const int code = check(given, options); code != CANELE_OK) return code;
   }
   // Only a full ring can stop the fast path in the middle; the rest becomes a multicast of its own.
-  std::unique_ptr<Multicast> whole(new (std::nothrow) Multicast);
-  if (whole == nullptr) return refused(CANELE_ENOMEM, "no memory");
-  whole->ranks.assign(given.destinations + gone, given.destinations + given.count);
-  whole->priorities.assign(given.count - gone, options.priority);
-  if (options.priorities != nullptr) whole->priorities.assign(options.priorities, options.priorities + given.count);
-  whole->outcomes = options.outcomes != nullptr ? options.outcomes + gone : nullptr;
-  whole->shape = static_cast<multicast::Shape>(options.shape);
-  whole->kind = OpKind::call;
-  whole->call = multicast::begin;
+  std::unique_ptr<Multicast> multicast(new (std::nothrow) Multicast);
+  if (multicast == nullptr) return rejected(CANELE_ENOMEM, "no memory");
+  multicast->ranks.assign(given.destinations + sent, given.destinations + given.count);
+  multicast->priorities.assign(given.count - sent, options.priority);
+  if (options.priorities != nullptr) multicast->priorities.assign(options.priorities, options.priorities + given.count);
+  multicast->outcomes = options.outcomes != nullptr ? options.outcomes + sent : nullptr;
+  multicast->shape = static_cast<multicast::Shape>(options.shape);
+  multicast->kind = OpKind::call;
+  multicast->call = multicast::begin;
   Engine& engine = engine_of(*given.session->context);
-  multicast::shelve(engine, *whole, *given.data);
+  multicast::copy_to_broadcast_segment(engine, *multicast, *given.data);
 
   prepare_send(*given.request, *given.session, engine.rank, given.tag, *given.data, options.header);
-  whole->request = given.request;
-  engine.submit(*whole.release());
+  multicast->request = given.request;
+  engine.submit(*multicast.release());
   engine.after_submit();
   return CANELE_OK;
 }
@@ -176,8 +176,8 @@ int canele_imulticast(canele_session_t* session, const int* destinations, size_t
                       canele_request_t* request) try {
   static_assert(CANELE_SHAPE_8_NOMIAL == static_cast<int>(multicast::Shape::eight_nomial));
   const Given given{&session_of(session), destinations, count, tag, data, options, &request_of(request)};
-  const std::size_t gone = leave_at_once(given);
-  return gone == count && count != 0 ? CANELE_OK : take_the_long_way(given, gone);
+  const std::size_t sent = try_send_fast(given);
+  return sent == count && count != 0 ? CANELE_OK : post_multicast(given, sent);
 } catch (...) {
   return caught();
 }

@@ -32,9 +32,9 @@ class ProbeContext final : public drivers::DriverContext, drivers::DriverEvents 
     return settings_.by_name(name, fallback);
   }
   void log(int, std::string_view) override {}
-  drivers::Take packet(drivers::Rank, std::span<const std::byte>) override { return drivers::Take::refused; }
-  int landing(drivers::Rank, std::uint64_t, std::uint64_t, std::uint64_t, iovec*, int) override { return 0; }
-  void landed(drivers::Rank, std::uint64_t, std::uint64_t, std::uint64_t) override {}
+  drivers::Take packet(drivers::Rank, std::span<const std::byte>) override { return drivers::Take::rejected; }
+  int bulk_destination(drivers::Rank, std::uint64_t, std::uint64_t, std::uint64_t, iovec*, int) override { return 0; }
+  void bulk_written(drivers::Rank, std::uint64_t, std::uint64_t, std::uint64_t) override {}
   void done(drivers::Token, drivers::Status) override {}
   void ready(drivers::Rank) override {}
   void connected(drivers::Rank) override {}
@@ -62,11 +62,11 @@ void probe_driver(const Settings& settings, const Samples& samples, const driver
 InfoReport::OneDriver describe_driver(const Engine* engine, const Settings& settings, const Samples& samples,
                                       const drivers::DriverFactory& factory) {
   InfoReport::OneDriver driver{std::string(factory.name), std::string(factory.summary), "", false, {}};
-  for (std::size_t i = 0; engine != nullptr && i < engine->slots.size(); ++i) {
-    if (&engine->slots[i]->factory != &factory) continue;
+  for (std::size_t i = 0; engine != nullptr && i < engine->instances.size(); ++i) {
+    if (&engine->instances[i]->factory != &factory) continue;
     driver.open = true;
-    driver.capabilities = engine->slots[i]->driver->capabilities();
-    driver.costs = engine->slots[i]->costs;
+    driver.capabilities = engine->instances[i]->driver->capabilities();
+    driver.costs = engine->instances[i]->costs;
   }
   if (!driver.open) probe_driver(settings, samples, factory, &driver);
   return driver;
@@ -157,13 +157,14 @@ std::string counters_json(Engine& engine) {
   for (int i = 0; i < static_cast<int>(Counter::count); ++i)
     report.counters.push_back(read(engine, static_cast<Counter>(i)));
   for (const auto& peer : engine.active_peers) {
-    const DriverSlot* slot = peer->rail->slot;
+    const DriverInstance* instance = peer->rail->instance;
     report.peers.push_back(
-        {peer->rank, slot != nullptr ? std::string(slot->factory.name) : "", read_all(peer->counters)});
+        {peer->rank, instance != nullptr ? std::string(instance->factory.name) : "", read_all(peer->counters)});
   }
   engine.unlock();
-  for (const auto& slot : engine.slots)
-    report.drivers.push_back({std::string(slot->factory.name), slot->driver->counters, slot->driver->polls()});
+  for (const auto& instance : engine.instances)
+    report.drivers.push_back(
+        {std::string(instance->factory.name), instance->driver->counters, instance->driver->polls()});
   return to_json(report);
 }
 
@@ -187,7 +188,7 @@ const char* canele_counter_help(int index) {
 int canele_counter_read(canele_engine_t* engine, int index, int peer, const char* driver, uint64_t* value) try {
   if (engine == nullptr || value == nullptr)
     return error(CANELE_EINVAL, "canele_counter_read: engine and value must be given");
-  if (fork::in_child) return refuse_in_child("canele_counter_read");
+  if (fork::in_child) return reject_in_child("canele_counter_read");
   Engine& e = engine_of(engine);
   if (index < 0 || index >= canele_counter_count()) {
     return error(CANELE_EINVAL, "canele_counter_read: no counter " + std::to_string(index) + "; expected: 0 to " +
@@ -196,9 +197,9 @@ int canele_counter_read(canele_engine_t* engine, int index, int peer, const char
   if (peer < -1 || peer >= e.size) return error(CANELE_ERANK, "canele_counter_read: no rank " + std::to_string(peer));
   const Counter counter = counter_of_name(index);
   if (driver != nullptr) {
-    for (const auto& slot : e.slots) {
-      if (slot->factory.name != driver) continue;
-      *value = driver_counter(slot->driver->counters, counter);
+    for (const auto& instance : e.instances) {
+      if (instance->factory.name != driver) continue;
+      *value = driver_counter(instance->driver->counters, counter);
       return CANELE_OK;
     }
     return error(CANELE_EINVAL, std::string("canele_counter_read: no driver \"") + driver + "\" is open");
@@ -218,7 +219,7 @@ int canele_counter_read(canele_engine_t* engine, int index, int peer, const char
 
 int canele_counters_json(canele_engine_t* engine, char* text, size_t size, size_t* needed) try {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_counters_json: engine is NULL");
-  if (fork::in_child) return refuse_in_child("canele_counters_json");
+  if (fork::in_child) return reject_in_child("canele_counters_json");
   return give_text(counters_json(engine_of(engine)), text, size, needed);
 } catch (...) {
   return caught();
@@ -226,7 +227,7 @@ int canele_counters_json(canele_engine_t* engine, char* text, size_t size, size_
 
 int canele_report(canele_engine_t* engine, char* text, size_t size, size_t* needed) try {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_report: engine is NULL");
-  if (fork::in_child) return refuse_in_child("canele_report");
+  if (fork::in_child) return reject_in_child("canele_report");
   return give_text(hang::report(engine_of(engine)), text, size, needed);
 } catch (...) {
   return caught();
@@ -234,7 +235,7 @@ int canele_report(canele_engine_t* engine, char* text, size_t size, size_t* need
 
 int canele_on_hang(canele_engine_t* engine, canele_hang_fn callback, void* argument) try {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_on_hang: engine is NULL");
-  if (fork::in_child) return refuse_in_child("canele_on_hang");
+  if (fork::in_child) return reject_in_child("canele_on_hang");
   Engine& e = engine_of(engine);
   e.lock_for_callback();
   e.hang_callback = callback;
@@ -246,7 +247,7 @@ int canele_on_hang(canele_engine_t* engine, canele_hang_fn callback, void* argum
 }
 
 int canele_info_json(canele_engine_t* engine, char* text, size_t size, size_t* needed) try {
-  if (engine != nullptr && fork::in_child) return refuse_in_child("canele_info_json");
+  if (engine != nullptr && fork::in_child) return reject_in_child("canele_info_json");
   return give_text(to_json(info(engine != nullptr ? &engine_of(engine) : nullptr)), text, size, needed);
 } catch (...) {
   return caught();

@@ -38,23 +38,23 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   return check_header(options->header, length, "canele_isend_data");
 }
 
-[[gnu::cold]] int refuse_length(const char* call, std::size_t length) {
+[[gnu::cold]] int reject_length(const char* call, std::size_t length) {
   return error(CANELE_EINVAL, std::string(call) + ": " + std::to_string(length) +
                                   " bytes exceed the address space; expected: at most PTRDIFF_MAX");
 }
 
-[[gnu::cold]] int refuse_destination(const Engine& engine, int destination) {
-  if (fork::in_child) return refuse_in_child("send");
+[[gnu::cold]] int reject_destination(const Engine& engine, int destination) {
+  if (fork::in_child) return reject_in_child("send");
   return error(CANELE_ERANK, "send to rank " + std::to_string(destination) + ": " + range_of(engine));
 }
 
 [[gnu::noinline]] int post_send(Session* session, int destination, std::uint64_t tag, const canele_data_t& data,
                                 const SendOptions& options, Request* request) {
-  if (!postable(request, session)) return refuse(request, session);
+  if (!postable(request, session)) return reject(request, session);
   Engine& engine = engine_of(*session->context);
-  if (destination < 0 || destination >= engine.size) return refuse_destination(engine, destination);
+  if (destination < 0 || destination >= engine.size) return reject_destination(engine, destination);
   if (data.length > longest_message) [[unlikely]]
-    return refuse_length("canele_isend", data.length);
+    return reject_length("canele_isend", data.length);
   if (const int code = check_memory("send"); code != CANELE_OK) [[unlikely]]
     return code;
   prepare_send(*request, *session, destination, tag, data, options.header);
@@ -78,15 +78,15 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
 }
 
 /// Returns true if the outcome of a send may be written to the request before the send is attempted.
-inline bool may_leave_at_once(const Session& session, int destination, std::size_t length, const Request& request) {
-  return length <= Rail::longest_at_once && is_unwatched(request) && request.stage == Request::Stage::idle &&
+inline bool may_send_fast(const Session& session, int destination, std::size_t length, const Request& request) {
+  return length <= Rail::longest_fast && is_unwatched(request) && request.stage == Request::Stage::idle &&
          session.open && destination >= 0 && destination < session.context->size;
 }
 
 /// Sends an eager message completely under one acquisition of the lock if its path is clear; otherwise posts the send.
 /// The outcome is written first, so that its values need no registers while the driver works.
-[[gnu::always_inline]] inline int send_at_once(Session& session, int destination, std::uint64_t tag, const void* buffer,
-                                               std::size_t length, Request& request) {
+[[gnu::always_inline]] inline int send_fast(Session& session, int destination, std::uint64_t tag, const void* buffer,
+                                            std::size_t length, Request& request) {
   Engine& engine = engine_of(*session.context);
   request.context = &engine;
   request.session = &session;
@@ -99,58 +99,58 @@ inline bool may_leave_at_once(const Session& session, int destination, std::size
   request.status_length = length;
   if (!engine.try_lock_to_post()) [[unlikely]]
     return post_after_all(request, buffer);
-  const bool sent = send_path::leave_at_once(engine, session, destination, tag, buffer, length);
+  const bool sent = send_path::try_send_fast(engine, session, destination, tag, buffer, length);
   if (sent) request.word.store(event::finalized, std::memory_order_release);
   engine.unlock_idle();
   return sent ? CANELE_OK : post_after_all(request, buffer);
 }
 
-[[gnu::cold]] int refuse_source(const Engine& engine, int source) {
-  if (fork::in_child) return refuse_in_child("receive");
+[[gnu::cold]] int reject_source(const Engine& engine, int source) {
+  if (fork::in_child) return reject_in_child("receive");
   return error(CANELE_ERANK,
                "receive from rank " + std::to_string(source) + ": " + range_of(engine) + ", or CANELE_ANY_SOURCE");
 }
 
-[[gnu::cold]] int refuse_buffer(const char* call, std::size_t length) {
-  if (length > longest_message) return refuse_length(call, length);
+[[gnu::cold]] int reject_buffer(const char* call, std::size_t length) {
+  if (length > longest_message) return reject_length(call, length);
   return error(CANELE_EINVAL, std::string(call) + ": length is not 0 but buffer is NULL");
 }
 
 /// Accepts a receive, or adds it to the receive prefetch. Called under the lock.
 [[gnu::always_inline]] inline receive_path::Accepted accept_or_defer(Engine& engine, const Posting& posting) {
   engine.counters.add(Counter::lock_taken);
-  const bool begun = !engine.posts.empty();
+  const bool begun = !engine.receive_prefetch.empty();
   const bool many = begun ? engine.matcher.is_large() : engine.matcher.is_large_for_posts();
   if ((many || CANELE_BUGGIFY(pipeline_of_few)) && engine.may_look_up_later() &&
-      PostPipeline::takes(*posting.request, posting.data.length)) [[unlikely]] {
-    engine.posts.add(engine, posting);
+      ReceivePrefetch::takes(*posting.request, posting.data.length)) [[unlikely]] {
+    engine.receive_prefetch.add(engine, posting);
     return receive_path::Accepted::other;
   }
   if (begun) [[unlikely]]
-    engine.posts.settle(engine);
-  return receive_path::accept_in_line(engine, posting);
+    engine.receive_prefetch.drain(engine);
+  return receive_path::accept_fast(engine, posting);
 }
 
 /// Posts a receive. Inline, so that `data` stays in registers: it is not read back from stores that are still in
 /// flight.
 [[gnu::always_inline]] inline int post_receive(Session* session, int source, std::uint64_t tag, std::uint64_t mask,
-                                               const canele_data_t& data, bool late, Request* request) {
+                                               const canele_data_t& data, bool unbound, Request* request) {
   if (!postable(request, session)) [[unlikely]]
-    return refuse(request, session);
+    return reject(request, session);
   Engine& engine = engine_of(*session->context);
   if (source < CANELE_ANY_SOURCE || source >= engine.size) [[unlikely]]
-    return refuse_source(engine, source);
+    return reject_source(engine, source);
   prepare_outcome(*request, *session, Request::Kind::receive);
-  request->late = late;
+  request->unbound = unbound;
   request->stage = Request::Stage::posted;
   const Posting posting{request, session, tag & mask, mask, source, data};
   const bool quiet = request->word.load(std::memory_order_relaxed) == 0;  // no callback is due, whatever happens
   if (engine.try_lock_to_post()) {
     const receive_path::Accepted accepted = accept_or_defer(engine, posting);
     const bool idle = engine.unlock_idle();
-    if (idle && accepted == receive_path::Accepted::over && quiet) return CANELE_OK;
+    if (idle && accepted == receive_path::Accepted::complete && quiet) return CANELE_OK;
     if (idle && accepted == receive_path::Accepted::waits) {
-      engine.summon_helper();
+      engine.notify_on_demand_thread();
       return CANELE_OK;
     }
   } else {
@@ -219,7 +219,7 @@ int check_data(const canele_data_t* data, const char* call) {
     return error(CANELE_EINVAL,
                  std::string(call) + ": " + std::to_string(data->length) + " bytes but neither base nor segments");
   }
-  if (data->length > longest_message) return refuse_length(call, data->length);
+  if (data->length > longest_message) return reject_length(call, data->length);
   if (data->segments != nullptr && data->segments != data::list_segments) return check_segments(*data, call);
   return CANELE_OK;
 }
@@ -230,9 +230,9 @@ int check_header(std::size_t header, std::size_t length, const char* call) {
                                   " bytes; expected: at most 256 bytes, and at most the length of the message");
 }
 
-int refuse(const Request* request, const Session* session) {
+int reject(const Request* request, const Session* session) {
   if (request == nullptr || session == nullptr) return error(CANELE_EINVAL, "session and request must be given");
-  if (fork::in_child) return refuse_in_child("post");
+  if (fork::in_child) return reject_in_child("post");
   if (!session->open) return error(CANELE_ESTATE, "session \"" + session->label + "\" is closed");
   return error(CANELE_EBUSY, "the request is still in use (or its memory was not zeroed before its first use)");
 }
@@ -245,10 +245,10 @@ using namespace canele::comm::api;
 int canele_isend(canele_session_t* session, int destination, uint64_t tag, const void* buffer, size_t length,
                  canele_request_t* request) try {
   if (length != 0 && buffer == nullptr) [[unlikely]]
-    return refuse_buffer("canele_isend", length);
+    return reject_buffer("canele_isend", length);
   if (session != nullptr && request != nullptr &&
-      may_leave_at_once(session_of(session), destination, length, request_of(request))) [[likely]] {
-    return send_at_once(session_of(session), destination, tag, buffer, length, request_of(request));
+      may_send_fast(session_of(session), destination, length, request_of(request))) [[likely]] {
+    return send_fast(session_of(session), destination, tag, buffer, length, request_of(request));
   }
   return post_contiguous(&session_of(session), destination, tag, buffer, length, &request_of(request));
 } catch (...) {
@@ -270,7 +270,7 @@ int canele_send_set_priority(canele_request_t* request, int32_t priority) try {
   if (request == nullptr || request_of(request).kind != Request::Kind::send) {
     return error(CANELE_EINVAL, "canele_send_set_priority: not a send");
   }
-  if (fork::in_child) return refuse_in_child("canele_send_set_priority");
+  if (fork::in_child) return reject_in_child("canele_send_set_priority");
   Engine& engine = engine_of(*request_of(request).context);
   ReprioritizeOp op;
   op.kind = OpKind::reprioritize;
@@ -286,7 +286,7 @@ int canele_send_set_priority(canele_request_t* request, int32_t priority) try {
 int canele_irecv(canele_session_t* session, int source, uint64_t tag, uint64_t mask, void* buffer, size_t length,
                  canele_request_t* request) try {
   if (length != 0 && (buffer == nullptr || length > longest_message)) [[unlikely]]
-    return refuse_buffer("canele_irecv", length);
+    return reject_buffer("canele_irecv", length);
   canele_data_t data{};
   data.base = buffer;
   data.length = length;
@@ -314,9 +314,9 @@ int canele_irecv_late(canele_session_t* session, int source, uint64_t tag, uint6
 int canele_receive_peek(canele_request_t* request, void* buffer, size_t length) try {
   if (request == nullptr || (length != 0 && buffer == nullptr))
     return error(CANELE_EINVAL, "canele_receive_peek: request and buffer must be given");
-  if (fork::in_child) return refuse_in_child("canele_receive_peek");
+  if (fork::in_child) return reject_in_child("canele_receive_peek");
   Request& r = request_of(request);
-  if (r.kind != Request::Kind::receive || r.stage != Request::Stage::held) {
+  if (r.kind != Request::Kind::receive || r.stage != Request::Stage::matched_unbound) {
     return error(CANELE_ESTATE, "canele_receive_peek: the request holds no message (wait for CANELE_EVENT_HEADER)");
   }
   Message& message = *r.receive.message;
@@ -335,8 +335,8 @@ int canele_receive_bind(canele_request_t* request, const canele_data_t* data) tr
   Request& r = request_of(request);
   const int code = check_data(data, "canele_receive_bind");
   if (code != CANELE_OK) return code;
-  if (fork::in_child) return refuse_in_child("canele_receive_bind");
-  if (r.kind != Request::Kind::receive || r.stage != Request::Stage::held) {
+  if (fork::in_child) return reject_in_child("canele_receive_bind");
+  if (r.kind != Request::Kind::receive || r.stage != Request::Stage::matched_unbound) {
     return error(CANELE_ESTATE, "canele_receive_bind: the request holds no message, or has its buffer already");
   }
   r.data = *data;
@@ -352,9 +352,9 @@ int canele_receive_bind(canele_request_t* request, const canele_data_t* data) tr
 int canele_receive_envelope(const canele_request_t* request, canele_status_t* status) try {
   if (request == nullptr || status == nullptr)
     return error(CANELE_EINVAL, "canele_receive_envelope: request and status must be given");
-  if (fork::in_child) return refuse_in_child("canele_receive_envelope");
+  if (fork::in_child) return reject_in_child("canele_receive_envelope");
   const Request& r = request_of(request);
-  if (r.kind != Request::Kind::receive || r.stage != Request::Stage::held) {
+  if (r.kind != Request::Kind::receive || r.stage != Request::Stage::matched_unbound) {
     return error(CANELE_ESTATE, "canele_receive_envelope: the request holds no message");
   }
   fill_status(r, status);
@@ -369,7 +369,7 @@ namespace {
 bool announce_cancel(Request& r) {
   std::uint64_t seen = r.word.load(std::memory_order_acquire);
   if ((seen & event::finalized) != 0) return false;
-  const WordVisit visit(r.context);
+  const RequestWordGuard guard(r.context);
   do {
     if ((seen & (event::finalized | RequestWord::cancel_bit)) != 0) return false;
   } while (!r.word.compare_exchange_weak(seen, seen | RequestWord::cancel_bit, std::memory_order_acq_rel));
@@ -389,7 +389,7 @@ bool is_owed_event(const Request& r, std::uint64_t seen) {
   return r.callback == push_to_queue;
 }
 
-[[gnu::cold]] int refuse_second(bool ended, const char* call) {
+[[gnu::cold]] int reject_second(bool ended, const char* call) {
   return error(CANELE_EBUSY,
                std::string(call) + (ended ? ": the request has ended, and its event is still to come: "
                                             "register for its next use in the callback, or when the queue "
@@ -401,7 +401,7 @@ bool is_owed_event(const Request& r, std::uint64_t seen) {
 /// the delivery.
 inline bool want_events(Request& r, std::uint64_t seen, unsigned mask) {
   const bool pending = (seen & event::finalized) == 0;  // a finalized request may have outlived its engine
-  const WordVisit visit(pending ? r.context : nullptr);
+  const RequestWordGuard guard(pending ? r.context : nullptr);
   std::uint64_t next;
   do {
     next = seen | (std::uint64_t{mask} << RequestWord::wanted_shift);
@@ -426,11 +426,10 @@ inline void listen_now(Request& r, std::uint64_t seen, const Listening& what) {
 }
 
 /// Registers for a request that is not pending, or that has a callback already.
-[[gnu::cold, gnu::noinline]] int listen_carefully(Request& r, std::uint64_t seen, const Listening& what,
-                                                  const char* call) {
+[[gnu::cold, gnu::noinline]] int listen_slow(Request& r, std::uint64_t seen, const Listening& what, const char* call) {
   const bool next_use = is_of_next_use(r, seen), ended = (seen & event::finalized) != 0;
-  if (next_use && ended ? is_owed_event(r, seen) : RequestWord::wanted(seen) != 0) return refuse_second(ended, call);
-  if (!next_use && fork::in_child) return refuse_in_child(call);
+  if (next_use && ended ? is_owed_event(r, seen) : RequestWord::wanted(seen) != 0) return reject_second(ended, call);
+  if (!next_use && fork::in_child) return reject_in_child(call);
   if (!next_use) {
     listen_now(r, seen, what);
     return CANELE_OK;
@@ -448,9 +447,9 @@ int canele::comm::api::listen(Request& r, const Listening& what, const char* cal
   const std::uint64_t seen = r.word.load(std::memory_order_acquire);
   const bool pending = r.kind != Request::Kind::null && (seen & event::finalized) == 0;
   if (!pending || RequestWord::wanted(seen) != 0) [[unlikely]]
-    return listen_carefully(r, seen, what, call);
+    return listen_slow(r, seen, what, call);
   if (fork::in_child) [[unlikely]]
-    return refuse_in_child(call);
+    return reject_in_child(call);
   listen_now(r, seen, what);
   return CANELE_OK;
 }
@@ -459,7 +458,7 @@ int canele_cancel(canele_request_t* request) try {
   if (request == nullptr || request_of(request).kind != Request::Kind::receive) {
     return error(CANELE_EINVAL, "canele_cancel: only receives can be cancelled");
   }
-  if (fork::in_child) return refuse_in_child("canele_cancel");
+  if (fork::in_child) return reject_in_child("canele_cancel");
   Request& r = request_of(request);
   if (!announce_cancel(r)) return CANELE_OK;
   Engine& engine = engine_of(*r.context);
@@ -480,10 +479,10 @@ int run_probe(canele_session_t* session, int source, uint64_t tag, uint64_t mask
   Engine& engine = engine_of(*s.context);
   if (!s.open) return error(CANELE_ESTATE, "probe: session \"" + s.label + "\" is closed");
   if (source < CANELE_ANY_SOURCE || source >= engine.size) {
-    if (fork::in_child) return refuse_in_child("probe");
+    if (fork::in_child) return reject_in_child("probe");
     return error(CANELE_ERANK, "probe of rank " + std::to_string(source) + ": no such rank");
   }
-  if (!may_progress(engine)) return refuse_in_child("probe");
+  if (!may_progress(engine)) return reject_in_child("probe");
   const int did = engine.step();
   ProbeOp op;
   op.kind = OpKind::probe;
@@ -515,12 +514,12 @@ int canele_improbe(canele_session_t* session, int source, uint64_t tag, uint64_t
                    canele_request_t* request, canele_status_t* status) try {
   if (session == nullptr || request == nullptr || found == nullptr)
     return error(CANELE_EINVAL, "canele_improbe: session, found and request must be given");
-  if (fork::in_child) return refuse_in_child("canele_improbe");
+  if (fork::in_child) return reject_in_child("canele_improbe");
   Request& r = request_of(request);
-  if (!postable(&r, &session_of(session))) return refuse(&r, &session_of(session));
+  if (!postable(&r, &session_of(session))) return reject(&r, &session_of(session));
   prepare(r, session_of(session), Request::Kind::receive);
   new (&r.receive) Direction::Receive{};
-  r.late = true;
+  r.unbound = true;
   r.handle = 0;
   int there = 0;
   const int code = run_probe(session, source, tag, mask, &r, &there, status);
@@ -545,7 +544,7 @@ int canele_request_status(const canele_request_t* request, canele_status_t* stat
     return error(CANELE_EINVAL, "canele_request_status: request and status must be given");
   Request& r = request_of(const_cast<canele_request_t*>(request));
   const bool null = r.kind == Request::Kind::null;
-  if (!null && !r.finalized() && fork::in_child) return refuse_in_child("canele_request_status");
+  if (!null && !r.finalized() && fork::in_child) return reject_in_child("canele_request_status");
   if (!null && !r.finalized()) return error(CANELE_ESTATE, "canele_request_status: the request is not finalized");
   if (!null) r.tell();
   fill_status(r, status);

@@ -90,8 +90,8 @@ std::string read_options(const canele_options_t* options, std::vector<std::strin
 
 std::string wrong_setting(const Settings& settings) {
   std::string why;
-  collectives::Forced forced;
-  if (!collectives::parse_forced(settings.text(Setting::collectives), &forced, &why)) return why;
+  collectives::AlgorithmOverrides overrides;
+  if (!collectives::parse_overrides(settings.text(Setting::collectives), &overrides, &why)) return why;
   if (find_strategy(settings.text(Setting::strategy)) == nullptr)
     return named(settings, Setting::strategy) + ": no such strategy";
   if (const std::string& list = settings.text(Setting::decorators);

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "comm/api/api.hpp"
-#include "ltask/places.hpp"
 #include "ltask/topology.hpp"
+#include "ltask/topology_task_queues.hpp"
 
 namespace canele::comm::api {
 namespace {
@@ -18,7 +18,7 @@ constexpr int anywhere = -1;
 
 /// What the library keeps in a canele_task_t. Zero bytes are an idle task.
 struct UserTask : ltask::Task {
-  int place;  ///< index in Places, or anywhere
+  int place;  ///< index in TopologyTaskQueues, or anywhere
   Engine* engine;
   canele_task_fn user_function;
   void* argument;
@@ -30,13 +30,14 @@ canele_task_t* public_of(UserTask& task) { return reinterpret_cast<canele_task_t
 
 ltask::TaskQueue& queue_of(const UserTask& task) {
   Engine& engine = *task.engine;
-  return task.place == anywhere ? engine.tasks : engine.places.load(std::memory_order_acquire)->queue(task.place);
+  return task.place == anywhere ? engine.tasks
+                                : engine.topology_queues.load(std::memory_order_acquire)->queue(task.place);
 }
 
 /// Wakes a thread for what has been queued.
 void call_for_it(Engine& engine) {
   engine.sleeper.wake();
-  engine.rouse_helper();
+  engine.wake_on_demand_thread();
 }
 
 void call_function(ltask::Task& base) {
@@ -59,11 +60,12 @@ void call_function(ltask::Task& base) {
 }
 
 /// Returns the engine's places. The first thread that needs them makes them.
-ltask::Places& places_of(Engine& engine) {
-  if (ltask::Places* const there = engine.places.load(std::memory_order_acquire)) return *there;
-  auto made = std::make_unique<ltask::Places>(ltask::Topology());
-  ltask::Places* before = nullptr;
-  if (engine.places.compare_exchange_strong(before, made.get(), std::memory_order_acq_rel)) return *made.release();
+ltask::TopologyTaskQueues& topology_queues_of(Engine& engine) {
+  if (ltask::TopologyTaskQueues* const there = engine.topology_queues.load(std::memory_order_acquire)) return *there;
+  auto made = std::make_unique<ltask::TopologyTaskQueues>(ltask::Topology());
+  ltask::TopologyTaskQueues* before = nullptr;
+  if (engine.topology_queues.compare_exchange_strong(before, made.get(), std::memory_order_acq_rel))
+    return *made.release();
   return *before;
 }
 
@@ -76,14 +78,14 @@ int find_place(Engine& engine, canele_place kind, int index, int* place) {
     ltask::Topology::Kind kind;
     const char* name;
   };
-  using Part = ltask::Topology::Kind;
-  constexpr Kind kinds[] = {{CANELE_PLACE_PACKAGE, Part::package, "package"},
-                            {CANELE_PLACE_NUMA_NODE, Part::numa_node, "NUMA node"},
-                            {CANELE_PLACE_CORE, Part::core, "core"},
-                            {CANELE_PLACE_UNIT, Part::unit, "PU"}};
+  using Object = ltask::Topology::Kind;
+  constexpr Kind kinds[] = {{CANELE_PLACE_PACKAGE, Object::package, "package"},
+                            {CANELE_PLACE_NUMA_NODE, Object::numa_node, "NUMA node"},
+                            {CANELE_PLACE_CORE, Object::core, "core"},
+                            {CANELE_PLACE_UNIT, Object::unit, "PU"}};
   for (const Kind& one : kinds) {
     if (one.number != kind) continue;
-    const std::optional<int> found = places_of(engine).find(one.kind, index);
+    const std::optional<int> found = topology_queues_of(engine).find(one.kind, index);
     if (found) *place = *found;
     if (found) return CANELE_OK;
     return error(CANELE_EINVAL, "canele_task_submit: there is no " + std::string(one.name) + " with logical index " +
@@ -105,7 +107,7 @@ int canele_task_submit(canele_engine_t* engine, canele_task_t* task, canele_task
   if (engine == nullptr || task == nullptr || function == nullptr) {
     return error(CANELE_EINVAL, "canele_task_submit: engine, task and function must be given");
   }
-  if (fork::in_child) return refuse_in_child("canele_task_submit");
+  if (fork::in_child) return reject_in_child("canele_task_submit");
   Engine& e = engine_of(engine);
   int place = anywhere;
   if (const int code = find_place(e, kind, index, &place); code != CANELE_OK) return code;
@@ -127,7 +129,7 @@ int canele_task_submit(canele_engine_t* engine, canele_task_t* task, canele_task
 
 int canele_task_cancel(canele_task_t* task) try {
   if (task == nullptr) return error(CANELE_EINVAL, "canele_task_cancel: task is NULL");
-  if (fork::in_child) return refuse_in_child("canele_task_cancel");
+  if (fork::in_child) return reject_in_child("canele_task_cancel");
   UserTask& t = task_of(task);
   Engine* const engine = t.engine;
   if (t.state() == ltask::Task::idle || !queue_of(t).cancel(t)) {
@@ -154,7 +156,7 @@ void canele_task_unmask(canele_task_t* task) {
 
 int canele_task_in_use(const canele_task_t* task) try {
   if (task == nullptr) return error(CANELE_EINVAL, "canele_task_in_use: task is NULL");
-  if (fork::in_child) return refuse_in_child("canele_task_in_use");
+  if (fork::in_child) return reject_in_child("canele_task_in_use");
   return task_of(const_cast<canele_task_t*>(task)).state() != ltask::Task::idle ? 1 : 0;
 } catch (...) {
   return caught();

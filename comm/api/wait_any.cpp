@@ -14,46 +14,46 @@ namespace canele::comm::api {
 namespace {
 
 /// The result of a search through all requests of a list.
-struct Look {
+struct Scan {
   std::size_t done;          ///< index of a finalized or null request; their number if there is none.
   Engine* engine = nullptr;  ///< of the pending requests; nullptr: none is pending.
   bool several = false;      ///< they belong to different engines.
 };
 
 /// Searches all requests, from index `from` on. Prefetches the cache lines of later requests.
-Look look_at(canele_request_t* const* requests, std::size_t count, std::size_t from) {
+Scan scan_all(canele_request_t* const* requests, std::size_t count, std::size_t from) {
   constexpr std::size_t ahead = 16;
-  Look look{count};
+  Scan scan{count};
   for (std::size_t left = count, i = from; left > 0; --left, ++i) {
     if (i == count) i = 0;
     if (i + ahead < count) prefetch_to_read(requests[i + ahead]);
     if (requests[i] == nullptr) continue;
     const Request& r = request_of(requests[i]);
     if (r.kind == Request::Kind::null || r.finalized()) {
-      look.done = i;
-      return look;
+      scan.done = i;
+      return scan;
     }
     Engine& engine = engine_of(*r.context);
-    look.several |= look.engine != nullptr && look.engine != &engine;
-    look.engine = &engine;
+    scan.several |= scan.engine != nullptr && scan.engine != &engine;
+    scan.engine = &engine;
   }
-  return look;
+  return scan;
 }
 
 /// Searches the next requests first, and then makes progress before it searches many others: a turn of progress costs
 /// less.
-Look look_at_some(canele_request_t* const* requests, std::size_t count, std::size_t from) {
+Scan scan_some(canele_request_t* const* requests, std::size_t count, std::size_t from) {
   constexpr std::size_t some = 32;
-  if (count <= some) return look_at(requests, count, from);
+  if (count <= some) return scan_all(requests, count, from);
   const std::size_t next = std::min(some, count - from);
-  Look look = look_at(requests + from, next, 0);
-  if (look.done < next) {
-    look.done += from;
-    return look;
+  Scan scan = scan_all(requests + from, next, 0);
+  if (scan.done < next) {
+    scan.done += from;
+    return scan;
   }
-  Engine* const engine = look.engine;
+  Engine* const engine = scan.engine;
   if (engine != nullptr && may_progress(*engine) && !engine->worker.active()) engine->step();
-  return look_at(requests, count, from);
+  return scan_all(requests, count, from);
 }
 
 /// Makes progress once on each engine that has pending requests here. An engine whose requests are not adjacent in the
@@ -77,7 +77,7 @@ int wait_on_several(Engine& one, canele_request_t* const* requests, std::size_t 
   constexpr std::uint64_t nap_ns = 500'000;
   if (callback_depth() != 0 || fork::in_child) return wait_for_any(nullptr, requests, count, 0);  // returns the error
   const Awaited awaited{nullptr, requests, count};
-  ltask::Idle idle(one.platform, one.idle, one.waiters.pressure);
+  ltask::Idle idle(one.platform, one.idle, one.waiters.contention);
   while (!awaited.any_done()) {
     if (step_each(requests, count) > 0) {
       idle.worked();
@@ -98,21 +98,21 @@ int canele_wait_any(size_t count, canele_request_t* const* requests, size_t* ind
   if (index == nullptr || (count != 0 && requests == nullptr)) {
     return error(CANELE_EINVAL, "canele_wait_any: requests and index must be given");
   }
-  const std::size_t from = empty_looks.next_place < count ? empty_looks.next_place : 0;
-  Look look = look_at_some(requests, count, from);
-  if (look.engine != nullptr && look.done == count) {
+  const std::size_t from = poller_state.next_place < count ? poller_state.next_place : 0;
+  Scan scan = scan_some(requests, count, from);
+  if (scan.engine != nullptr && scan.done == count) {
     const int code =
-        look.several ? wait_on_several(*look.engine, requests, count) : wait_for_any(look.engine, requests, count, 0);
+        scan.several ? wait_on_several(*scan.engine, requests, count) : wait_for_any(scan.engine, requests, count, 0);
     if (code != CANELE_OK) return code;
-    look = look_at(requests, count, from);
-    if (look.done == count) {
+    scan = scan_all(requests, count, from);
+    if (scan.done == count) {
       return error(CANELE_ESTATE, "canele_wait_any: a request was finalized and used again while it was waited for");
     }
   }
-  *index = look.done;
-  if (look.done == count) return CANELE_OK;
-  empty_looks.next_place = look.done + 1;
-  return canele_wait(requests[look.done], status);
+  *index = scan.done;
+  if (scan.done == count) return CANELE_OK;
+  poller_state.next_place = scan.done + 1;
+  return canele_wait(requests[scan.done], status);
 } catch (...) {
   return caught();
 }

@@ -3,8 +3,8 @@
 // Workers of the C ABI: which background threads make progress beside the program's own calls.
 //
 // Any thread may call these functions. None may be called in a callback: a callback on a worker would wait for itself.
-// The bound worker and the helper are separate threads. The worker takes over all polling; the helper polls for pending
-// work that no other thread polls for. At most one kind of helper runs.
+// The bound worker and the on-demand thread are separate threads. The worker takes over all polling; the on-demand
+// thread polls for pending work that no other thread polls for. At most one kind of on-demand thread runs.
 #include <array>
 #include <cstdlib>
 
@@ -14,19 +14,19 @@
 namespace canele::comm::api {
 namespace {
 
-using Kind = ltask::Helper::Kind;
+using Kind = ltask::OnDemandProgress::Kind;
 
-/// The one kind of helper among `kinds`, with its pace. Kind::off if there is none.
-struct HelperChoice {
+/// The one kind of on-demand thread among `kinds`, with its pace. Kind::off if there is none.
+struct OnDemandChoice {
   Kind kind = Kind::off;
-  ltask::Helper::Pace pace;
+  ltask::OnDemandProgress::Pace pace;
 };
 
-HelperChoice helper_choice(const Engine& engine, unsigned kinds) {
+OnDemandChoice on_demand_choice(const Engine& engine, unsigned kinds) {
   if ((kinds & CANELE_WORKER_AUTO) != 0) {
-    ltask::Helper::Pace pace;
+    ltask::OnDemandProgress::Pace pace;
     // Each poll takes the core from a rank, whose time slice is about as long.
-    if (engine.crowded) pace.longest_ns *= 4;
+    if (engine.oversubscribed) pace.longest_ns *= 4;
     return {Kind::on_demand, pace};
   }
   if ((kinds & CANELE_WORKER_TIMER) != 0) {
@@ -34,9 +34,9 @@ HelperChoice helper_choice(const Engine& engine, unsigned kinds) {
     return {Kind::timed, {interval, interval, 0}};
   }
   if ((kinds & CANELE_WORKER_IDLE) == 0) return {};
-  // Beside a worker that may be stuck, the helper polls often, also for a while after the traffic has ended.
-  constexpr ltask::Helper::Pace beside_worker = {25'000, 50'000, 40};
-  return {Kind::idle_cores, (kinds & CANELE_WORKER_BOUND) != 0 ? beside_worker : ltask::Helper::Pace{}};
+  // Beside a worker that may be stuck, the on-demand thread polls often, also for a while after the traffic has ended.
+  constexpr ltask::OnDemandProgress::Pace beside_worker = {25'000, 50'000, 40};
+  return {Kind::idle_cores, (kinds & CANELE_WORKER_BOUND) != 0 ? beside_worker : ltask::OnDemandProgress::Pace{}};
 }
 
 bool are_compatible(unsigned kinds) {
@@ -54,10 +54,10 @@ bool are_compatible(unsigned kinds) {
 }
 
 int start_bound(Engine& engine) {
-  engine.favour_one_thread(false);
+  engine.enable_lock_bias(false);
   engine.worker.start();
   if (engine.worker.active()) return CANELE_OK;
-  engine.favour_one_thread(true);
+  engine.enable_lock_bias(true);
   return error(CANELE_ENOMEM, "the system can start no thread for the worker");
 }
 
@@ -65,7 +65,7 @@ void stop_bound(Engine& engine) {
   engine.worker.stop();
   forget_place(engine);
   engine.waiters.wake_one(engine.platform);  // from now on one of the waiting threads polls
-  engine.favour_one_thread(true);
+  engine.enable_lock_bias(true);
 }
 
 }  // namespace
@@ -106,11 +106,11 @@ int canele_worker_use(canele_engine_t* engine, unsigned kinds) try {
                      "; expected: one of CANELE_WORKER_NONE, AUTO, BOUND, IDLE and TIMER, or BOUND with IDLE");
   }
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_use inside a completion callback");
-  if (fork::in_child) return refuse_in_child("canele_worker_use");
+  if (fork::in_child) return reject_in_child("canele_worker_use");
   Engine& e = engine_of(engine);
   if (e.no_core_for_worker && (kinds & CANELE_WORKER_BOUND) != 0) {
     kinds = CANELE_WORKER_AUTO;
-    if (e.on_this_machine) spread(e, ltask::Topology());
+    if (e.on_this_machine) set_rank_affinity(e, ltask::Topology());
   }
   const bool bound = (kinds & CANELE_WORKER_BOUND) != 0;
   if (!bound && e.worker.active()) stop_bound(e);
@@ -118,8 +118,8 @@ int canele_worker_use(canele_engine_t* engine, unsigned kinds) try {
     if (const int code = start_bound(e); code != CANELE_OK) return code;
     if (e.on_this_machine && e.settings->text(Setting::worker_core) == "auto") place_worker(e);
   }
-  const HelperChoice helper = helper_choice(e, kinds);
-  if (e.helper.start(helper.kind, helper.pace)) return CANELE_OK;
+  const OnDemandChoice choice = on_demand_choice(e, kinds);
+  if (e.on_demand_progress.start(choice.kind, choice.pace)) return CANELE_OK;
   return error(CANELE_ENOMEM, "the system can start no thread for the worker");
 } catch (...) {
   return caught();
@@ -134,11 +134,13 @@ int canele_worker_bind(canele_engine_t* engine, enum canele_index_kind kind, con
                                     "; expected: CANELE_INDEX_LOGICAL or CANELE_INDEX_OS");
   }
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_bind inside a completion callback");
-  if (fork::in_child) return refuse_in_child("canele_worker_bind");
+  if (fork::in_child) return reject_in_child("canele_worker_bind");
   Engine& e = engine_of(engine);
   if (e.no_core_for_worker) {
     e.log(LogLevel::info, "the worker has no core of its own, so it is not pinned");
-    return e.helper.kind() != ltask::Helper::Kind::off ? CANELE_OK : canele_worker_use(engine, CANELE_WORKER_BOUND);
+    return e.on_demand_progress.kind() != ltask::OnDemandProgress::Kind::off
+               ? CANELE_OK
+               : canele_worker_use(engine, CANELE_WORKER_BOUND);
   }
   if (const int code = start_bound(e); code != CANELE_OK || count == 0) return code;
   const auto index_kind = kind == CANELE_INDEX_OS ? ltask::UnitIndex::os : ltask::UnitIndex::logical;
@@ -161,7 +163,7 @@ int canele_worker_stop(canele_engine_t* engine) try {
 
 int canele_worker_active(const canele_engine_t* engine) try {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_worker_active: engine is NULL");
-  if (fork::in_child) return refuse_in_child("canele_worker_active");
+  if (fork::in_child) return reject_in_child("canele_worker_active");
   return engine_of(engine).worker.active() ? 1 : 0;
 } catch (...) {
   return caught();

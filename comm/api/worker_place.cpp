@@ -51,7 +51,7 @@ void stay_with_the_program(Engine& engine, const Topology& topology) {
 }
 
 /// Records that the worker now runs on this unit. Called under cores_mutex.
-void settle(Engine& engine, const Topology& topology, int unit) {
+void note_worker_unit(Engine& engine, const Topology& topology, int unit) {
   const std::vector<int> own = topology.own_units();
   const CoreRegister* const cores = topology.is_pinned() ? cores_of(engine, topology) : nullptr;
   engine.worker.keep_among_workers(cores != nullptr && !cores->is_computed_on(unit) &&
@@ -61,14 +61,14 @@ void settle(Engine& engine, const Topology& topology, int unit) {
 /// Returns the problem of the place that the worker was pinned to; "" if no problem is known.
 std::string overlap(Engine& engine, const Topology& topology, const std::vector<int>& units) {
   const std::vector<int> own = topology.own_units();
-  const bool nothing_left = std::all_of(
+  const bool takes_all = std::all_of(
       own.begin(), own.end(), [&](int one) { return std::find(units.begin(), units.end(), one) != units.end(); });
-  if (nothing_left) return "the worker is pinned to " + units_text(units) + ", which leaves no unit to the program";
+  if (takes_all) return "the worker is pinned to " + units_text(units) + ", which leaves no unit to the program";
   const std::lock_guard guard(engine.cores_mutex);
   CoreRegister* const cores = cores_of(engine, topology);
   if (cores == nullptr || units.size() != 1) return "";
   const bool taken = cores->take(units[0]);
-  settle(engine, topology, units[0]);
+  note_worker_unit(engine, topology, units[0]);
   if (taken) return "";
   return "the worker is pinned to " + units_text(units) +
          ", which another process of this host uses for its worker, or is pinned to";
@@ -86,9 +86,10 @@ std::optional<placement::Policy> policy_of(const Settings& settings) {
 /// Returns the units of the smallest NUMA node that contains this one.
 std::vector<int> node_of(const Topology& topology, int unit) {
   std::vector<int> units;
-  for (const Topology::Part& part : topology.parts()) {  // larger objects come first
-    const bool has_it = std::count(part.units.begin(), part.units.end(), unit) != 0;
-    if (has_it && (part.kind == Topology::Kind::machine || part.kind == Topology::Kind::numa_node)) units = part.units;
+  for (const Topology::Object& object : topology.objects()) {  // larger objects come first
+    const bool has_it = std::count(object.units.begin(), object.units.end(), unit) != 0;
+    if (has_it && (object.kind == Topology::Kind::machine || object.kind == Topology::Kind::numa_node))
+      units = object.units;
   }
   return units;
 }
@@ -102,18 +103,18 @@ void place_by(placement::Policy policy, Engine& engine, const Topology& topology
   if (!unit) return;
   const std::string problem = topology.bind(engine.worker.native_id(), ltask::UnitIndex::os, {&*unit, 1});
   if (!problem.empty()) return engine.log(LogLevel::warning, "the worker cannot be placed: " + problem);
-  settle(engine, topology, *unit);
+  note_worker_unit(engine, topology, *unit);
 }
 
-std::string helper_text(ltask::Helper::Kind kind, const Settings& settings) {
+std::string on_demand_text(ltask::OnDemandProgress::Kind kind, const Settings& settings) {
   switch (kind) {
-    case ltask::Helper::Kind::on_demand:
+    case ltask::OnDemandProgress::Kind::on_demand:
       return "auto: an on-demand progress thread";
-    case ltask::Helper::Kind::idle_cores:
+    case ltask::OnDemandProgress::Kind::idle_cores:
       return "idle: an on-demand progress thread, on idle cores only";
-    case ltask::Helper::Kind::timed:
+    case ltask::OnDemandProgress::Kind::timed:
       return "timer: a progress call every " + settings.text(Setting::worker_interval) + " us";
-    case ltask::Helper::Kind::off:
+    case ltask::OnDemandProgress::Kind::off:
       break;
   }
   return "none: progress inside wait, test and canele_progress";
@@ -127,12 +128,12 @@ std::unique_ptr<CoreRegister> register_cores(const Settings& settings) {
   return open_register(Topology(), &why);
 }
 
-void spread(Engine& engine, const Topology& topology) {
+void set_rank_affinity(Engine& engine, const Topology& topology) {
   const std::vector<int> units = topology.own_units();
   if (topology.is_pinned() || units.empty() || engine.bootstrap->local_size() < 2) return;
   const int unit = units[static_cast<std::size_t>(engine.bootstrap->local_rank()) % units.size()];
   engine.worker.prefer(unit);
-  engine.helper.prefer(unit);
+  engine.on_demand_progress.prefer(unit);
 }
 
 std::optional<int> unit_by(placement::Policy policy, const Topology& topology, const LocalRanks& here,
@@ -163,7 +164,7 @@ void place_worker(Engine& engine) {
   const Topology topology;
   const std::lock_guard guard(engine.cores_mutex);
   if (const auto policy = policy_of(*engine.settings)) return place_by(*policy, engine, topology);
-  if (!topology.is_pinned()) return spread(engine, topology);
+  if (!topology.is_pinned()) return set_rank_affinity(engine, topology);
   if (cores_of(engine, topology) == nullptr) return;
   if (const std::optional<int> lost = engine.cores->lost_to_a_worker()) {
     engine.log(LogLevel::warning, "this program is pinned to PU " + std::to_string(*lost) +
@@ -174,7 +175,7 @@ void place_worker(Engine& engine) {
   }
   if (!unit) return stay_with_the_program(engine, topology);
   const std::string problem = topology.bind(engine.worker.native_id(), ltask::UnitIndex::os, {&*unit, 1});
-  if (problem.empty()) return settle(engine, topology, *unit);
+  if (problem.empty()) return note_worker_unit(engine, topology, *unit);
   engine.cores->give_back();
   engine.log(LogLevel::warning, "the worker stays on the cores of the program: " + problem);
 }
@@ -198,21 +199,22 @@ std::string pin_worker(Engine& engine, ltask::UnitIndex kind, std::span<const in
 }
 
 std::string describe_workers(const Engine& engine) {
-  const ltask::Helper::Kind helper = engine.helper.kind();
-  if (!engine.worker.active()) return helper_text(helper, *engine.settings);
+  const ltask::OnDemandProgress::Kind on_demand = engine.on_demand_progress.kind();
+  if (!engine.worker.active()) return on_demand_text(on_demand, *engine.settings);
   const std::string bound = "bound: on PU " + Topology().place_of(engine.worker.native_id()) +
                             (engine.worker.among_workers() ? ", where no program computes" : "");
-  return helper == ltask::Helper::Kind::off ? bound : bound + "; " + helper_text(helper, *engine.settings);
+  return on_demand == ltask::OnDemandProgress::Kind::off ? bound
+                                                         : bound + "; " + on_demand_text(on_demand, *engine.settings);
 }
 
 std::string describe_workers(const Settings& settings, const Topology& topology) {
-  using Kind = ltask::Helper::Kind;
+  using Kind = ltask::OnDemandProgress::Kind;
   const std::string& kinds = settings.text(Setting::worker);
-  const Kind helper = kinds == "auto"           ? Kind::on_demand
-                      : kinds == "timer"        ? Kind::timed
-                      : kinds.ends_with("idle") ? Kind::idle_cores
-                                                : Kind::off;
-  if (!wants_worker(settings)) return helper_text(helper, settings);
+  const Kind on_demand = kinds == "auto"           ? Kind::on_demand
+                         : kinds == "timer"        ? Kind::timed
+                         : kinds.ends_with("idle") ? Kind::idle_cores
+                                                   : Kind::off;
+  if (!wants_worker(settings)) return on_demand_text(on_demand, settings);
   const std::string& core = settings.text(Setting::worker_core);
   std::string why, place = "any of PUs " + topology.allowed_text();
   if (core != "auto") {
@@ -223,7 +225,7 @@ std::string describe_workers(const Settings& settings, const Topology& topology)
     const std::optional<int> unit = free_unit_nearby(topology, *cores);
     if (unit) place = "PU " + std::to_string(*unit) + ", the nearest to which none of your processes is pinned";
   }
-  return "bound: on " + place + (helper == Kind::off ? "" : "; " + helper_text(helper, settings));
+  return "bound: on " + place + (on_demand == Kind::off ? "" : "; " + on_demand_text(on_demand, settings));
 }
 
 }  // namespace canele::comm::api

@@ -39,8 +39,8 @@ struct LocalRanks {
 std::optional<int> unit_by(collectives::placement::Policy policy, const ltask::Topology& topology,
                            const LocalRanks& here, const std::function<bool(int)>& is_computed_on);
 
-/// Spreads the background threads of this host's ranks over the units, as preferences, if the program is not pinned.
-void spread(Engine& engine, const ltask::Topology& topology);
+/// Gives each rank of this host a unit that its background threads prefer, if the program is not pinned.
+void set_rank_affinity(Engine& engine, const ltask::Topology& topology);
 
 /// Releases the core of a worker that has ended.
 void forget_place(Engine& engine);

@@ -49,7 +49,7 @@ class Pmi1Bootstrap final : public ProcessBootstrap {
       if (fd >= 0) close(fd);
   }
 
-  bool greet(std::uint64_t timeout_ns, std::string* why);
+  bool join(std::uint64_t timeout_ns, std::string* why);
 
   std::string_view name() const override { return "pmi1"; }
   int rank() const override { return place_.rank; }
@@ -76,14 +76,14 @@ class Pmi1Bootstrap final : public ProcessBootstrap {
   bool progress(std::uint64_t wait_ns) override;
 
  private:
-  bool greeting(std::uint64_t timeout_ns, std::string* why);
-  void say_goodbye();
+  bool await_hello(std::uint64_t timeout_ns, std::string* why);
+  void send_goodbye();
   void exchange();
   void ring_others();
   void send_output();
   void receive_input();
   void watch_output(bool on);
-  void hang_up();
+  void disconnect();
   void set_timer();
   bool tell(std::unique_lock<std::mutex>& lock);
   template <typename Condition>
@@ -103,12 +103,12 @@ class Pmi1Bootstrap final : public ProcessBootstrap {
   std::multiset<int> bells_;  ///< of the threads in drive(); -1: a thread without a bell, which polls often
   std::uint64_t timer_at_ = Pmi1Client::never;
   std::uint64_t fences_ = 0;  ///< fences that all ranks have entered
-  bool fence_failed_ = false, gone_ = false;
+  bool fence_failed_ = false, disconnected_ = false;
   std::atomic<bool> busy_{true};  ///< the launcher owes an answer
   std::atomic<unsigned> turns_{0};
 };
 
-bool Pmi1Bootstrap::greet(std::uint64_t timeout_ns, std::string* why) {
+bool Pmi1Bootstrap::join(std::uint64_t timeout_ns, std::string* why) {
   epoll_event wanted = {};
   wanted.events = EPOLLIN;
   wanted.data.fd = place_.descriptor;
@@ -121,26 +121,26 @@ bool Pmi1Bootstrap::greet(std::uint64_t timeout_ns, std::string* why) {
     return false;
   }
   watching_input_ = true;
-  return greeting(timeout_ns, why);
+  return await_hello(timeout_ns, why);
 }
 
-bool Pmi1Bootstrap::greeting(std::uint64_t timeout_ns, std::string* why) {
+bool Pmi1Bootstrap::await_hello(std::uint64_t timeout_ns, std::string* why) {
   const bool answered =
-      drive(deadline_after(platform_, timeout_ns), [this] { return client_.greeted() || client_.lost(); });
-  if (client_.greeted()) return true;
+      drive(deadline_after(platform_, timeout_ns), [this] { return client_.hello_done() || client_.lost(); });
+  if (client_.hello_done()) return true;
   *why = answered ? client_.loss() : "the launcher does not answer";
   return false;
 }
 
 /// Sends and receives what is possible now. Called under the mutex.
 void Pmi1Bootstrap::exchange() {
-  if (!gone_) {
+  if (!disconnected_) {
     send_output();
     receive_input();
     client_.pass_time(platform_.now_ns());
     send_output();
   }
-  if (client_.lost()) hang_up();
+  if (client_.lost()) disconnect();
   set_timer();
   busy_ = !client_.idle();
   if (std::exchange(heard_, false)) ring_others();
@@ -171,7 +171,7 @@ void Pmi1Bootstrap::send_output() {
 
 void Pmi1Bootstrap::receive_input() {
   char bytes[4096];
-  while (!client_.lost() && !client_.left()) {  // a launcher that has let this rank go may close the connection
+  while (!client_.lost() && !client_.finalized()) {  // a launcher that has let this rank go may close the connection
     const ssize_t got = recv(place_.descriptor, bytes, sizeof bytes, MSG_DONTWAIT);
     if (got > 0) {
       client_.hear({bytes, static_cast<std::size_t>(got)}, platform_.now_ns());
@@ -194,11 +194,11 @@ void Pmi1Bootstrap::watch_output(bool on) {
 }
 
 /// Stops watching the socket. A closed socket is always readable, so no thread may sleep on it.
-void Pmi1Bootstrap::hang_up() {
+void Pmi1Bootstrap::disconnect() {
   if (!watching_input_) return;
   watching_input_ = false;
   epoll_ctl(epoll_, EPOLL_CTL_DEL, place_.descriptor, nullptr);
-  if (!gone_) platform_.log(LogLevel::warning, "rank " + std::to_string(place_.rank) + ": " + client_.loss());
+  if (!disconnected_) platform_.log(LogLevel::warning, "rank " + std::to_string(place_.rank) + ": " + client_.loss());
 }
 
 void Pmi1Bootstrap::set_timer() {
@@ -250,14 +250,14 @@ bool Pmi1Bootstrap::drive(std::uint64_t until, Condition&& holds) {
   const std::uint64_t longest_ms = bell >= 0 ? 60'000 : 10;
   std::unique_lock lock(mutex_);
   const auto place = bells_.insert(bell);
-  bool over = false;
+  bool done = false;
   while (true) {
     exchange();
     tell(lock);  // before the test: what is delivered may be what is waited for
     lock.lock();
-    over = holds();
+    done = holds();
     const std::uint64_t now = platform_.now_ns();
-    if (over || now >= until) break;
+    if (done || now >= until) break;
     lock.unlock();
     pollfd watched[] = {{epoll_, POLLIN, 0}, {bell, POLLIN, 0}};
     poll(watched, 2, static_cast<int>(std::min((until - now) / ns_per_ms + 1, longest_ms)));
@@ -268,7 +268,7 @@ bool Pmi1Bootstrap::drive(std::uint64_t until, Condition&& holds) {
   bells_.erase(place);
   lock.unlock();
   if (bell >= 0) close(bell);
-  return over;
+  return done;
 }
 
 bool Pmi1Bootstrap::put(std::string_view key, const Blob& blob, std::string* why) {
@@ -291,7 +291,7 @@ bool Pmi1Bootstrap::fence(std::uint64_t timeout_ns, std::string* why) {
     if (!client_.put(fence_key(fences_ + 1), {std::byte{1}}, why)) return false;
     client_.enter_barrier();
   }
-  const bool over = drive(until - std::min(survey_of(place_.size), timeout_ns / 2), [this] {
+  const bool done = drive(until - std::min(survey_of(place_.size), timeout_ns / 2), [this] {
     fence_failed_ = client_.in_barrier();
     return !fence_failed_ || client_.lost() || !client_.dead().empty();
   });
@@ -300,7 +300,7 @@ bool Pmi1Bootstrap::fence(std::uint64_t timeout_ns, std::string* why) {
     ++fences_;
     return true;
   }
-  if (over) {
+  if (done) {
     *why = who_has_died();
     return false;
   }
@@ -390,20 +390,20 @@ void Pmi1Bootstrap::abort(int code, std::string_view reason) {
         [this] { return client_.output().empty() || client_.lost(); });
 }
 
-void Pmi1Bootstrap::say_goodbye() {
+void Pmi1Bootstrap::send_goodbye() {
   {
     const std::lock_guard lock(mutex_);
-    if (client_.left()) return;
-    client_.leave();
+    if (client_.finalized()) return;
+    client_.finalize();
   }
-  drive(deadline_after(platform_, goodbye_of(place_.size)), [this] { return client_.left() || client_.lost(); });
+  drive(deadline_after(platform_, goodbye_of(place_.size)), [this] { return client_.finalized() || client_.lost(); });
 }
 
 /// Leaves the job between engines. hydra kills the job when a rank ends without having left, and ignores a rank that
 /// has left. canele-run lets a rank join again.
 void Pmi1Bootstrap::rest() {
   if (client_.launcher_is_ours())
-    say_goodbye();
+    send_goodbye();
   else
     finalize();
 }
@@ -411,27 +411,28 @@ void Pmi1Bootstrap::rest() {
 bool Pmi1Bootstrap::resume(std::uint64_t timeout_ns, std::string* why) {
   {
     const std::lock_guard lock(mutex_);
-    if (gone_) {
+    if (disconnected_) {
       *why =
           "this process has ended its last engine, and with it has left its job; mpiexec.hydra lets no process join "
           "twice: keep an engine until the end, or use canele-run";
       return false;
     }
-    *why = client_.left() ? who_has_died() : "canele-run has not confirmed that this process has ended its last engine";
+    *why = client_.finalized() ? who_has_died()
+                               : "canele-run has not confirmed that this process has ended its last engine";
     if (!why->empty()) return false;
     client_.come_back();
     fence_failed_ = false;
   }
-  return greeting(timeout_ns, why);
+  return await_hello(timeout_ns, why);
 }
 
 void Pmi1Bootstrap::finalize() {
-  say_goodbye();
+  send_goodbye();
   std::unique_lock lock(mutex_);
-  gone_ = true;
+  disconnected_ = true;
   died_ = nullptr;
   client_.lose("this rank has left the job");
-  hang_up();
+  disconnect();
   tell(lock);
 }
 
@@ -460,7 +461,7 @@ std::string shown(Platform& platform, const char* name) {
 std::unique_ptr<ProcessBootstrap> make_pmi1(Platform& platform, const Pmi1Place& place, std::uint64_t timeout_ns,
                                             std::string* why) {
   auto made = std::make_unique<Pmi1Bootstrap>(platform, place);
-  if (!made->greet(timeout_ns, why)) return nullptr;
+  if (!made->join(timeout_ns, why)) return nullptr;
   return made;
 }
 

@@ -37,10 +37,10 @@ constexpr std::string_view answers_to[] = {"response_to_init", "maxes",       "m
 
 Pmi1Client::Pmi1Client(int rank, int size) : rank_(rank), size_(size) {
   assert(rank >= 0 && rank < size);
-  greet(false);
+  send_hello(false);
 }
 
-void Pmi1Client::greet(bool again) {
+void Pmi1Client::send_hello(bool again) {
   add(Kind::hello, std::string("cmd=init pmi_version=1 pmi_subversion=1") + (again ? " canele_again=1\n" : "\n"));
   add(Kind::limits, "cmd=get_maxes\n");
   add(Kind::space, "cmd=get_my_kvsname\n");
@@ -65,11 +65,11 @@ void Pmi1Client::send_next() {
 void Pmi1Client::hear(std::string_view bytes, std::uint64_t now) {
   lines_.add(bytes);
   std::string line;
-  while (!lost() && lines_.next(&line)) obey(line, now);
+  while (!lost() && lines_.next(&line)) execute(line, now);
   if (!lost() && lines_.too_long()) lose("the launcher has sent a line without an end");
 }
 
-void Pmi1Client::obey(const std::string& line, std::uint64_t now) {
+void Pmi1Client::execute(const std::string& line, std::uint64_t now) {
   const std::optional<Pmi1Message> message = Pmi1Message::parse(line);
   if (!message) return lose("the launcher has sent '" + line.substr(0, 80) + "', which is not a line of PMI-1");
   if (message->command() == "barrier_out" && in_barrier()) {
@@ -90,10 +90,10 @@ void Pmi1Client::obey(const std::string& line, std::uint64_t now) {
 /// Handles `message`, the answer to `current_`.
 void Pmi1Client::answered(const Pmi1Message& message, std::uint64_t now) {
   under_way_ = false;
-  const bool refused = message.number("rc").value_or(0) != 0;
+  const bool rejected = message.number("rc").value_or(0) != 0;
   switch (current_.kind) {
     case Kind::hello:
-      if (refused || message.number("pmi_version") != 1)
+      if (rejected || message.number("pmi_version") != 1)
         return lose("the launcher does not speak PMI version 1 (it answers version '" +
                     std::string(message.word("pmi_version")) + "', code '" + std::string(message.word("rc")) + "')");
       break;
@@ -103,16 +103,16 @@ void Pmi1Client::answered(const Pmi1Message& message, std::uint64_t now) {
     case Kind::space:
       space_ = message.word("kvsname");
       if (space_.empty()) return lose("the launcher has not named the job's key space");
-      greeted_ = true;
+      hello_done_ = true;
       break;
     case Kind::put:
-      if (refused) return lose("the launcher has refused to publish a value: " + std::string(message.word("msg")));
+      if (rejected) return lose("the launcher has refused to publish a value: " + std::string(message.word("msg")));
       break;
     case Kind::get:
       got_value(message, current_.question, now);
       break;
-    case Kind::leave:
-      left_ = true;
+    case Kind::finalize:
+      finalized_ = true;
       break;
     case Kind::barrier:
       assert(false && "it is never under way");
@@ -199,7 +199,7 @@ void Pmi1Client::answer(std::uint64_t number, bool ok, Blob blob, const std::str
   questions_.erase(found);
 }
 
-void Pmi1Client::refuse_all(const std::string& why) {
+void Pmi1Client::fail_all(const std::string& why) {
   while (!questions_.empty()) answer(questions_.begin()->first, false, {}, why);
 }
 
@@ -218,11 +218,11 @@ void Pmi1Client::lose(const std::string& why) {
   commands_.clear();
   under_way_ = false;
   output_.clear();
-  refuse_all(why);
+  fail_all(why);
 }
 
 bool Pmi1Client::put(std::string_view key, const Blob& blob, std::string* why) {
-  assert(greeted_);
+  assert(hello_done_);
   std::vector<std::string> values;
   if (!pmi1_parts(rank_, key, blob, limits_, &values, why)) return false;
   for (std::size_t part = 0; part < values.size(); ++part)
@@ -245,16 +245,16 @@ void Pmi1Client::abort(int code, std::string_view reason) {
 }
 
 void Pmi1Client::come_back() {
-  assert(left_ && launcher_is_ours());
-  greeted_ = left_ = false;
+  assert(finalized_ && launcher_is_ours());
+  hello_done_ = finalized_ = false;
   barriers_left_ = 0;
-  greet(true);  // else canele-run would take this process for another program, and forget what it has published
+  send_hello(true);  // else canele-run would take this process for another program, and forget what it has published
 }
 
-void Pmi1Client::leave() {
-  refuse_all("this rank is leaving the job");
+void Pmi1Client::finalize() {
+  fail_all("this rank is leaving the job");
   commands_.clear();
-  add(Kind::leave, "cmd=finalize\n");
+  add(Kind::finalize, "cmd=finalize\n");
 }
 
 }  // namespace canele::comm

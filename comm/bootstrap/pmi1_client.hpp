@@ -76,14 +76,14 @@ class Pmi1Client {
   void abort(int code, std::string_view reason);
   /// Returns true for canele-run, which accepts a reason for an abort, and a new hello from a process that has left.
   bool launcher_is_ours() const { return space_.starts_with("canele-run."); }
-  void leave();
-  /// Joins again after leave(), with a new hello.
+  void finalize();
+  /// Joins again after finalize(), with a new hello.
   void come_back();
-  bool left() const { return left_; }
+  bool finalized() const { return finalized_; }
   /// Ends all questions with an error.
-  void refuse_all(const std::string& why);
+  void fail_all(const std::string& why);
 
-  bool greeted() const { return greeted_; }
+  bool hello_done() const { return hello_done_; }
   bool lost() const { return !loss_.empty(); }
   const std::string& loss() const { return loss_; }
   const std::string& space() const { return space_; }  ///< the key space, which names the job
@@ -91,7 +91,7 @@ class Pmi1Client {
   bool idle() const { return questions_.empty() && !under_way_ && commands_.empty(); }
 
  private:
-  enum class Kind { hello, limits, space, put, get, barrier, leave };
+  enum class Kind { hello, limits, space, put, get, barrier, finalize };
   struct Command {
     Kind kind;
     std::string text;
@@ -105,10 +105,10 @@ class Pmi1Client {
     Pmi1Blob blob = {};
   };
 
-  void greet(bool again);
+  void send_hello(bool again);
   void add(Kind kind, std::string text, std::uint64_t question = 0);
   void send_next();
-  void obey(const std::string& line, std::uint64_t now);
+  void execute(const std::string& line, std::uint64_t now);
   void answered(const Pmi1Message& message, std::uint64_t now);
   bool take_limits(const Pmi1Message& message);
   void got_value(const Pmi1Message& message, std::uint64_t number, std::uint64_t now);
@@ -125,7 +125,7 @@ class Pmi1Client {
   bool under_way_ = false;  ///< the command below waits for its answer
   Command current_ = {};
   int barriers_left_ = 0;
-  bool greeted_ = false, left_ = false;
+  bool hello_done_ = false, finalized_ = false;
   std::set<int> dead_;
   std::uint64_t last_question_ = 0;
   std::map<std::uint64_t, Open> questions_;

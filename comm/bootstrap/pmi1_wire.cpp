@@ -27,12 +27,12 @@ std::string encode(const std::byte* bytes, std::size_t size) {
   std::string text;
   text.reserve((size * 4 + 2) / 3);
   std::uint32_t bits = 0;
-  int held = 0;
+  int pending_bits = 0;
   for (std::size_t i = 0; i < size; ++i) {
     bits = bits << 8 | std::to_integer<std::uint32_t>(bytes[i]);
-    for (held += 8; held >= 6; held -= 6) text += alphabet[bits >> (held - 6) & 63];
+    for (pending_bits += 8; pending_bits >= 6; pending_bits -= 6) text += alphabet[bits >> (pending_bits - 6) & 63];
   }
-  if (held > 0) text += alphabet[bits << (6 - held) & 63];
+  if (pending_bits > 0) text += alphabet[bits << (6 - pending_bits) & 63];
   return text;
 }
 
@@ -48,17 +48,17 @@ constexpr std::array<std::int8_t, 256> decoding_table() {
 bool decode(std::string_view text, Blob* blob) {
   static constexpr std::array<std::int8_t, 256> table = decoding_table();
   std::uint32_t bits = 0;
-  int held = 0;
+  int pending_bits = 0;
   for (const char c : text) {
     const std::int8_t six = table[static_cast<unsigned char>(c)];
     if (six < 0) return false;
     bits = (bits << 6 | static_cast<std::uint32_t>(six)) & 0xffff;
-    held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    blob->push_back(static_cast<std::byte>(bits >> held & 0xff));
+    pending_bits += 6;
+    if (pending_bits < 8) continue;
+    pending_bits -= 8;
+    blob->push_back(static_cast<std::byte>(bits >> pending_bits & 0xff));
   }
-  return held < 6 && (bits & ((1u << held) - 1)) == 0;
+  return pending_bits < 6 && (bits & ((1u << pending_bits) - 1)) == 0;
 }
 
 bool fits_in_key(char c) { return c > ' ' && c < 127 && c != '='; }

@@ -91,7 +91,7 @@ class PmixBootstrap final : public ProcessBootstrap {
   std::unique_ptr<PlatformThread> clock_;
   std::shared_ptr<Watch> watch_;
   bool fence_failed_ = false;
-  bool left_ = false;
+  bool disconnected_ = false;
 };
 
 /// Waits for all ranks. Most of the time is for the fence, and a little to find out which ranks are missing.
@@ -216,11 +216,11 @@ bool PmixBootstrap::resume(std::uint64_t, std::string* why) {
 }
 
 void PmixBootstrap::finalize() {
-  if (left_) return;
-  left_ = true;
+  if (disconnected_) return;
+  disconnected_ = true;
   stop();
   const Bounded how =
-      run_bounded_or_here(platform_, "canele-leave", goodbye_of(me_.size), [] { PMIx_Finalize(nullptr, 0); });
+      run_bounded_or_here(platform_, "canele-finalize", goodbye_of(me_.size), [] { PMIx_Finalize(nullptr, 0); });
   if (how == Bounded::ended && PMIx_Initialized() == 0) shared_->drop_calls();
 }
 
@@ -236,7 +236,7 @@ void PmixBootstrap::stop() {
   }
   shared_->changed.change();
   clock_.reset();
-  shared_->refuse_all(-1, "this rank is leaving the job");
+  shared_->fail_all(-1, "this rank is leaving the job");
 }
 
 /// The job and rank that libpmix should report, from the launcher's variables.

@@ -233,15 +233,15 @@ void start_survey(const std::shared_ptr<Shared>& shared, std::uint64_t number, s
     shared->arrived.clear();
     shared->survey_left = me.size - 1;
   }
-  int refused = 0;
+  int failed = 0;
   for (int rank = 0; rank < me.size; ++rank) {
     if (rank == me.rank) continue;
     const bool asked = ask_for(process(me.job, static_cast<pmix_rank_t>(rank)), full_key(key), ns_per_second,
                                survey_answer, Shared::start_call(shared, number, rank));
-    if (!asked) ++refused;
+    if (!asked) ++failed;
   }
   const std::lock_guard lock(shared->mutex);
-  shared->survey_left -= refused;
+  shared->survey_left -= failed;
 }
 
 void start_get(const std::shared_ptr<Shared>& shared, std::uint64_t number, const Membership& me, int rank,

@@ -81,7 +81,7 @@ void Shared::answer(std::uint64_t number, bool ok, Blob blob, const std::string&
   deliver(ok, std::move(blob), why);
 }
 
-void Shared::refuse_all(int rank, const std::string& why) {
+void Shared::fail_all(int rank, const std::string& why) {
   std::vector<std::uint64_t> numbers;
   {
     const std::lock_guard lock(mutex);
@@ -99,7 +99,7 @@ void Shared::report_death(int rank) {
     handler = died;
   }
   changed.change();
-  refuse_all(rank, "rank " + std::to_string(rank) + " has died");
+  fail_all(rank, "rank " + std::to_string(rank) + " has died");
   if (handler) handler(rank);
 }
 
@@ -109,7 +109,7 @@ void Shared::report_lost_launcher() {
     launcher_lost = true;
   }
   changed.change();
-  refuse_all(-1, "the connection to the launcher is lost");
+  fail_all(-1, "the connection to the launcher is lost");
 }
 
 /// Runs the steps that are due. Returns the time of the next step.

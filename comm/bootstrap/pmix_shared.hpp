@@ -89,7 +89,7 @@ struct Shared : std::enable_shared_from_this<Shared> {
   /// Delivers an answer, unless another thread has delivered one before.
   void answer(std::uint64_t number, bool ok, Blob blob, const std::string& why);
   /// Answers the questions to a rank (-1: to all ranks) with an error.
-  void refuse_all(int rank, const std::string& why);
+  void fail_all(int rank, const std::string& why);
   /// Reports a rank's death to the handler and ends the questions to that rank.
   void report_death(int rank);
   void report_lost_launcher();

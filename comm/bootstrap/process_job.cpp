@@ -133,9 +133,9 @@ class Seat final : public Bootstrap {
   bool has_died(int rank) const override { return connection_.has_died(rank); }
   void abort(int code, std::string_view reason) override { connection_.abort(code, reason); }
   void finalize() override {
-    if (left_) return;
-    left_ = true;
-    job_.leave(line_);
+    if (disconnected_) return;
+    disconnected_ = true;
+    job_.remove(line_);
     if (creating_.owns_lock()) creating_.unlock();
   }
   int descriptor() const override { return connection_.descriptor(); }
@@ -175,7 +175,7 @@ class Seat final : public Bootstrap {
   std::unique_lock<std::mutex> creating_;
   const std::uint64_t number_;
   const std::string suffix_;
-  bool left_ = false;
+  bool disconnected_ = false;
 };
 
 ProcessJob& ProcessJob::here() {
@@ -244,7 +244,7 @@ void ProcessJob::tell_death(int rank) {
   for (const auto& line : lines) line->tell_death(rank);
 }
 
-void ProcessJob::leave(const std::shared_ptr<Line>& line) {
+void ProcessJob::remove(const std::shared_ptr<Line>& line) {
   line->close();
   const std::lock_guard lock(connecting_);
   {

@@ -56,7 +56,7 @@ class ProcessJob {
   bool connect_or_resume(Platform& platform, bool first, std::uint64_t timeout_ns, const Connect& connect,
                          std::string* why);
   void tell_death(int rank);
-  void leave(const std::shared_ptr<Line>& line);
+  void remove(const std::shared_ptr<Line>& line);
 
   std::mutex creating_;        ///< held from the join of an engine to the end of its first fence with all ranks
   std::uint64_t created_ = 0;  ///< engines that all ranks have created; under creating_

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Run: executes one schedule asynchronously, for one request of the user.
+// AsyncExecutor: executes one schedule asynchronously, for one request of the user.
 //
-// api/ starts a run. The completion callbacks of its messages then continue it.
+// api/ starts an executor. The completion callbacks of its messages then continue it.
 //
-// Threading: several threads may work on a run at the same time: the calling thread and any that makes progress. Each
-// brings one event, performs the steps that this event makes ready, and then those that these make ready. It keeps them
-// on a list of its own (Worklist).
+// Threading: several threads may work on an executor at the same time: the calling thread and any that makes progress.
+// Each brings one event, performs the steps that this event makes ready, and then those that these make ready. It keeps
+// them in a queue of its own (ReadyQueue).
 //
-// Ownership: a run has no owner and frees itself after its last event. `left` counts the steps that have not ended. It
-// also counts one for each caller that needs the run to stay: the call that still posts, and the thread that ends the
-// group.
+// Ownership: an executor has no owner and frees itself after its last event. `left` counts the steps that have not
+// ended. It also counts one for each caller that needs the executor to stay: the call that still posts, and the thread
+// that ends the group.
 //
-//     one allocation:   Run │ StepState × steps │ Transfer × messages │ waiting × messages │ scratch
-//                              pending: needs        request ─event─▶ callback     sends that the
-//                              that have not           ▲                │          window keeps back
-//                              ended                   └── run, step ───┘
+//     one allocation:   AsyncExecutor │ StepState × steps │ Transfer × messages │ waiting × messages │ scratch
+//                                        pending: needs        request ─event─▶ callback     sends beyond
+//                                        that have not           ▲                │          inflight_limit
+//                                        ended                   └ executor, step ┘
 //
 //     an event ─▶ its step has ended ─▶ pending of each step after it − 1 ─▶ 0: begin it: post, or do it here and now
-//                                                                              └─ of a split tree: may be held
+//                                                                              └─ of a split tree: may be deferred
 //
 //     The widest levels of a split tree (split_policy.hpp) belong to the computing threads of the program. On the way
-//     to the root they come first: the call stays until they have ended, or took too long, and holds the other levels
-//     meanwhile. On the way from the root they come last, and are held. Correctness relies on neither: held steps have
-//     a deadline, a thread that stays gives up, and ranks need not agree.
+//     to the root they come first: the call stays until they have ended, or took too long, and defers the other levels
+//     meanwhile. On the way from the root they come last, and are deferred. Correctness relies on neither: deferred
+//     steps have a deadline, a thread that stays gives up, and ranks need not agree.
 //
-// Rejected: a thread or a lock for each run. Two events of one run are independent of each other, unless a step says
-// otherwise.
-// Rejected: to begin a step inside the loop that ends another. A chain of local steps would be a recursion.
+// Rejected: a thread or a lock for each executor. Two events of one executor are independent of each other, unless a
+// step says otherwise. Rejected: to begin a step inside the loop that ends another. A chain of local steps would be a
+// recursion.
 #pragma once
 
 #include <canele/canele.h>
@@ -47,53 +47,55 @@
 namespace canele::comm::collectives {
 
 /// Starts the next collective of the group. `user` has been prepared as a send of the group's session, and is completed
-/// without further calls. Returns false if there is no memory; nothing has been done then. `course`: decides how the
+/// without further calls. Returns false if there is no memory; nothing has been done then. `profile`: decides how the
 /// tree is split; nullptr: not at all.
 bool start(Group& group, std::shared_ptr<const Schedule> schedule, const Work& work, Request& user,
-           Course* course = nullptr);
+           CallProfile* profile = nullptr);
 
 struct StepState {
   std::atomic<std::uint32_t> pending{0};
-  StepId next = no_step;       ///< in a Worklist, or in the list of held steps.
+  StepId next = no_step;       ///< in a ReadyQueue, or in the list of deferred steps.
   std::uint32_t transfer = 0;  ///< of a send or a receive: index of its Transfer
-  bool admitted = false;       ///< of a send: the window has admitted it
+  bool admitted = false;       ///< of a send: it is within inflight_limit
 };
 
 struct Transfer {
   canele_request_t request;
-  Run* run;
+  AsyncExecutor* executor;
   StepId step;
   std::atomic<bool> cancellable;  ///< a receive that has been posted
 };
 
-struct Run {
+struct AsyncExecutor {
   struct Op : CallOp {
-    Run* run = nullptr;
+    AsyncExecutor* executor = nullptr;
   };
 
-  Run(std::shared_ptr<Group> in, std::shared_ptr<const Schedule> what, const Work& on, Request& whose);
+  AsyncExecutor(std::shared_ptr<Group> in, std::shared_ptr<const Schedule> what, const Work& on, Request& whose);
 
   std::span<const Step> steps() const { return schedule->steps(); }
   Place place() const { return {work, scratch}; }
 
-  /// Keeps the run alive. Returns false if it has ended. Otherwise release(1) must follow, directly or by another call.
+  /// Keeps the executor alive. Returns false if it has ended. Otherwise release(1) must follow, directly or by another
+  /// call.
   bool hold();
-  /// Called when the group has failed: cancels receives, and skips the held steps.
+  /// Called when the group has failed: cancels receives, and skips the deferred steps.
   void give_up_and_release();
-  /// Counts `ended` steps as done. The run may be freed afterwards.
+  /// Counts `ended` steps as done. The executor may be freed afterwards.
   void release(std::uint32_t ended);
   bool is_late(const Step& step) const { return step.level != 0 && step.level <= split; }
-  /// Holds the step until let_go(). Returns false if the step need not be held, or let_go() has been called already.
-  bool holds_back(StepId id);
-  /// Returns all held steps, in the order in which they became ready. From now on no step is held.
-  StepId let_go();
+  /// Defers the step until release_deferred(). Returns false if the step need not be deferred, or release_deferred()
+  /// has been called already.
+  bool defers(StepId id);
+  /// Returns all deferred steps, in the order in which they became ready. From now on no step is deferred.
+  StepId release_deferred();
 
   const std::shared_ptr<Group> group;
   const std::shared_ptr<const Schedule> schedule;
   const Work work;
   Request& user;
-  const std::uint64_t number;            ///< number of this collective in its group
-  Run *next = nullptr, *prev = nullptr;  ///< in the group's list; under the engine's lock
+  const std::uint64_t number;                      ///< number of this collective in its group
+  AsyncExecutor *next = nullptr, *prev = nullptr;  ///< in the group's list; under the engine's lock
 
   StepState* states = nullptr;
   Transfer* transfers = nullptr;
@@ -102,37 +104,38 @@ struct Run {
 
   std::atomic<std::uint32_t> left;
   std::atomic<bool> failed{false};  ///< a step has not been done
-  std::atomic<int> owners{2};       ///< the submitter of `ends`, and `ends` itself: the last one frees the run
+  std::atomic<int> owners{2};       ///< the submitter of `ends`, and `ends` itself: the last one frees the executor
 
-  // The window: all of it under `window_taken`, held for a few instructions.
-  std::atomic<bool> window_taken{false};
-  std::uint32_t under_way = 0, waiting_count = 0;
+  // Sends in flight: all of it under `inflight_locked`, held for a few instructions.
+  std::atomic<bool> inflight_locked{false};
+  std::uint32_t in_flight = 0, waiting_count = 0;
   StepId* waiting = nullptr;  ///< a heap, the first step on top
 
   // For split trees.
-  static constexpr StepId none_held = no_step - 1;
+  static constexpr StepId none_deferred = no_step - 1;
   std::uint32_t split = 0;               ///< levels for the computing threads of the program; 0: none.
   std::atomic<std::uint32_t> late_left;  ///< messages of these levels that have not ended
-  std::atomic<StepId> held{none_held};   ///< the last held step; none_held: steps are not held, or not any more
-  Course* course = nullptr;
-  struct Late final : PutOff {
-    Run* run = nullptr;
-    std::shared_ptr<void> hold() override { return run->hold() ? run->group : nullptr; }
+  std::atomic<StepId> deferred{
+      none_deferred};  ///< the last deferred step; none_deferred: steps are not deferred, or not any more
+  CallProfile* profile = nullptr;
+  struct Late final : DeferredWork {
+    AsyncExecutor* executor = nullptr;
+    std::shared_ptr<void> hold() override { return executor->hold() ? executor->group : nullptr; }
     bool resume(Because because, std::uint64_t now_ns) override;
   } late;
-  struct HandingOver : ltask::Task {
-    Run* run = nullptr;
-  } handing_over;
+  struct BeginDeferred : ltask::Task {
+    AsyncExecutor* executor = nullptr;
+  } begin_deferred_task;
 
   Op begins, ends;
   /// Long local steps that need nothing. Threads that make progress do them chunk by chunk, not the call.
   struct Locals : ltask::Task {
-    Run* run = nullptr;
+    AsyncExecutor* executor = nullptr;
     std::size_t ended = 0;
     std::uint64_t done = 0;  ///< bytes already done of the next step
   } locals;
   struct Freeing : ltask::Task {
-    Run* run = nullptr;
+    AsyncExecutor* executor = nullptr;
   } freeing;
 
  private:

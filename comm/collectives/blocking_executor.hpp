@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Direct: a blocking executor. The calling thread carries out the collective itself and waits for it.
+// BlockingExecutor: the calling thread carries out the collective itself and waits for it.
 //
-// Used by api/ for calls that block. One thread at a time in a group; runs (async_executor.hpp) of the same group may
-// be in progress beside it.
+// Used by api/ for calls that block. One thread at a time in a group; an AsyncExecutor of the same group may be in
+// progress beside it.
 //
 // No callback, no task and, except for long scratch memory, no allocation. One hold of the engine's lock begins all
 // steps that need nothing, by the fast paths of the engine, and polls for the messages on their way. After that the
@@ -12,16 +12,16 @@
 // A thread that ends the group cannot cancel these receives. It signals Group::ended, on which this thread waits as
 // well, and the thread then cancels its receives itself.
 //
-//     Direct, kept by the group:   pending × steps │ transfers: request, step × most │ scratch
-//                                                        ▲
-//                                                  under_way: those that have not ended, in no order
+//     BlockingExecutor, kept by the group:   pending × steps │ transfers: request, step × most │ scratch
+//                                                                  ▲
+//                                                            in_flight: those that have not ended, in no order
 //
 //     carry_out ─▶ begins with one message, and it ends soon? ─yes─▶ the other steps in their order, done
 //                         └─no─▶ begin_all ─▶ ready steps ─▶ await_some ─┐
 //                                                  ▲─────────────────────┘
 //
 // Rejected: this executor for schedules of any size. Each poll costs as much as there are messages in progress, whereas
-// a Run is notified.
+// an AsyncExecutor is notified.
 // Rejected: to let a poll take all packets there are. A root, or the leaves of a gather, may run ahead. The messages of
 // their later calls would then be stored as unexpected, and copied twice.
 #pragma once
@@ -42,7 +42,7 @@
 
 namespace canele::comm::collectives {
 
-class Direct {
+class BlockingExecutor {
  public:
   static constexpr std::uint32_t most_messages = 64;
   static constexpr std::uint64_t kept_scratch = 256 << 10;
@@ -50,13 +50,13 @@ class Direct {
   /// Returns true if the schedule has few enough messages.
   static bool suits(const Schedule& schedule) { return schedule.messages() <= most_messages; }
 
-  explicit Direct(Group& group);
+  explicit BlockingExecutor(Group& group);
 
   /// Not carried out at all: there is no memory for scratch. Distinct from a group that has failed for lack of memory
   /// on one rank.
-  static constexpr Ending refused{CANELE_ENOMEM, -1};
+  static constexpr Ending no_scratch{CANELE_ENOMEM, -1};
 
-  /// Blocks until all steps of this rank have ended. Returns CANELE_OK, or why the group has failed, or `refused`.
+  /// Blocks until all steps of this rank have ended. Returns CANELE_OK, or why the group has failed, or `no_scratch`.
   Ending carry_out(const Schedule& schedule, const Work& work);
 
  private:
@@ -79,14 +79,14 @@ class Direct {
   void begin(StepId id);
   void send(StepId id, const Step& step);
   void post(StepId id, const Step& step);
-  bool leaves_locked(const Step& step) const;
-  bool leaves_at_once(const Step& step) const;
-  bool few_deposits();
+  bool sends_fast_locked(const Step& step) const;
+  bool sends_fast(const Step& step) const;
+  bool few_buffered();
   bool next_is_sent(const Range& range) const;
-  bool is_laid_down(const Step& step);
+  bool sends_buffered(const Step& step);
   void forget_copy();
   void ended(const Step& step);
-  void look();
+  void collect_ended();
   void message_ended(const Step& step, const Request& message);
   [[gnu::cold]] void message_failed(const Step& step, Ending ending);
   void send_ended();
@@ -103,7 +103,7 @@ class Direct {
 
   Group& group_;
   std::array<Transfer, most_messages> transfers_{};
-  std::array<std::uint8_t, most_messages> free_{}, under_way_{};  ///< indexes of transfers
+  std::array<std::uint8_t, most_messages> free_{}, in_flight_{};  ///< indexes of transfers
   std::unique_ptr<std::uint32_t[]> pending_;                      ///< by step: needs that have not ended
   std::unique_ptr<StepId[]> ready_;  ///< steps that need nothing any more, in the order of execution
   std::size_t step_room_ = 0;        ///< of both arrays
@@ -118,11 +118,11 @@ class Direct {
   const Place* place_ = nullptr;
   std::uint64_t number_ = 0;
   std::uint32_t left_ = 0, next_ready_ = 0, ready_count_ = 0;
-  std::uint32_t under_way_count_ = 0, free_count_ = 0, sends_ = 0;
-  std::vector<StepId> waiting_;  ///< sends that the window keeps back, the next one first
+  std::uint32_t in_flight_count_ = 0, free_count_ = 0, sends_ = 0;
+  std::vector<StepId> waiting_;  ///< sends beyond inflight_limit, the next one first
   bool failed_ = false, cancelled_ = false, ends_the_group_ = false;
-  bool has_spun_ = false;          ///< in vain, in begin_in_one_hold()
-  deposit::Copy* copy_ = nullptr;  ///< of the last buffered send, reused for other receivers of the same range
+  bool has_spun_ = false;           ///< in vain, in begin_in_one_hold()
+  buffered::Copy* copy_ = nullptr;  ///< of the last buffered send, reused for other receivers of the same range
   Range copied_;
 };
 

@@ -51,7 +51,7 @@ struct Model {
     folded = !power;
   }
   double one(double bytes) const { return a + bytes * b; }
-  double busy(double bytes) const { return std::max(g, bytes * b + (bytes <= at_once_bytes ? eager_ns : asked_ns)); }
+  double busy(double bytes) const { return std::max(g, bytes * b + (bytes <= fast_bytes ? eager_ns : asked_ns)); }
   /// Two ranks exchange `bytes` each.
   double exchanged(double bytes) const { return a + bytes * b * both; }
   /// All but the rank's own share of the total.
@@ -75,15 +75,15 @@ struct Bytes {
   double all = 0, longest = 0;
 };
 
-Bytes parts_of(const Parts& parts, int n) {
-  if (parts.lengths == nullptr) {
-    const auto length = static_cast<double>(parts.length);
+Bytes bytes_of_blocks(const Blocks& blocks, int n) {
+  if (blocks.lengths == nullptr) {
+    const auto length = static_cast<double>(blocks.length);
     return {length * n, length};
   }
   std::uint64_t all = 0, longest = 0;
-  for (int part = 0; part < n; ++part) {
-    all += parts.lengths[part];
-    longest = std::max<std::uint64_t>(longest, parts.lengths[part]);
+  for (int block = 0; block < n; ++block) {
+    all += blocks.lengths[block];
+    longest = std::max<std::uint64_t>(longest, blocks.lengths[block]);
   }
   return {static_cast<double>(all), static_cast<double>(longest)};
 }
@@ -92,12 +92,12 @@ Bytes bytes_of(const Call& call) {
   if (call.irregular) return {};
   switch (call.operation) {
     case Operation::allgather:
-      return parts_of(call.output, call.size);
+      return bytes_of_blocks(call.output, call.size);
     case Operation::alltoall:
       if (call.output.lengths != nullptr || call.input.lengths != nullptr) return {};
-      return parts_of(call.output, call.size);
+      return bytes_of_blocks(call.output, call.size);
     case Operation::reduce_scatter:
-      return parts_of(call.input, call.size);
+      return bytes_of_blocks(call.input, call.size);
     default:
       return {static_cast<double>(call.length), static_cast<double>(call.length)};
   }
@@ -209,9 +209,9 @@ double alltoall_time(const Model& m, const Bytes& bytes, const Choice& choice) {
     const double half = bytes.longest * m.ranks / 2;
     return m.rounds * (m.one(half) + 2 * half * memory_ns_per_byte) + 2 * half * memory_ns_per_byte;
   }
-  // A send ends when the receiver has the data and says so. With few sends in progress, the window is the limit.
-  const double window = choice.window == 0 ? m.ranks - 1 : choice.window;
-  const double each = std::max(m.busy(bytes.longest), (m.one(bytes.longest) + m.a) / window);
+  // A send ends when the receiver has the data and says so. With few sends in flight, their number is the limit.
+  const double inflight_limit = choice.inflight_limit == 0 ? m.ranks - 1 : choice.inflight_limit;
+  const double each = std::max(m.busy(bytes.longest), (m.one(bytes.longest) + m.a) / inflight_limit);
   return (m.ranks - 2) * each + m.one(bytes.longest);
 }
 
@@ -247,14 +247,14 @@ double expected_time(const Model& model, const Call& call, const Bytes& bytes, c
 }
 
 /// Returns true if the units are known, and fewer than the ranks.
-bool crowded(const Call& call, const Network& network) {
+bool oversubscribed(const Call& call, const Network& network) {
   return network.units != 0 && static_cast<unsigned>(call.size) > network.units;
 }
 
 double expected_time(const Model& model, const Call& call, const Bytes& bytes, const Choice& choice,
                      const Network& network) {
-  if (!crowded(call, network)) return expected_time(model, call, bytes, choice);
-  return crowded_time(totals_of(call, choice, bytes.all, bytes.longest), call.size, network);
+  if (!oversubscribed(call, network)) return expected_time(model, call, bytes, choice);
+  return oversubscribed_time(totals_of(call, choice, bytes.all, bytes.longest), call.size, network);
 }
 
 /// Returns true if the algorithm can do this call: with respect to the order of operands, unknown lengths, and slots.
@@ -334,9 +334,9 @@ bool goes_one_way(const Call& call, const Choice& choice) {
   }
 }
 
-/// Returns a window that keeps a link busy until the end of the first send is known, with some reserve. Computed from
-/// what all ranks know.
-std::uint32_t window_for(const Model& m, double bytes) {
+/// Returns a limit on sends in flight that keeps a link busy until the end of the first send is known, with some
+/// reserve. Computed from what all ranks know.
+std::uint32_t inflight_limit_for(const Model& m, double bytes) {
   const double busy = std::max(1.0, m.busy(bytes));
   const double filled = std::clamp((m.one(bytes) + m.a) / busy + 1, 4.0, 64.0);
   return std::min(static_cast<std::uint32_t>(filled), static_cast<std::uint32_t>(std::max(1, m.n - 1)));
@@ -353,7 +353,7 @@ class Search {
     Choice choice;
     choice.algorithm = algorithm;
     if (call_.operation == Operation::alltoall && algorithm == Algorithm::flat) {
-      choice.window = asked_.window != 0 ? asked_.window : window();
+      choice.inflight_limit = asked_.inflight_limit != 0 ? asked_.inflight_limit : inflight_limit();
     }
     if (algorithm == Algorithm::two_phases && joins_all(call_.operation)) return radix_of_two_phases(choice);
     if (algorithm != Algorithm::k_nomial) return segments(choice);
@@ -369,13 +369,14 @@ class Search {
   void radix_of_two_phases(Choice choice) {
     choice.radix = asked_.radix;
     segments(choice);
-    if (asked_.radix != 0 || !crowded(call_, network_)) return;
+    if (asked_.radix != 0 || !oversubscribed(call_, network_)) return;
     choice.radix = std::max(2U, static_cast<std::uint32_t>(call_.size));
     segments(choice);
   }
   /// On an oversubscribed host, each wait for the end of a send would be a turn.
-  std::uint32_t window() const {
-    return crowded(call_, network_) ? static_cast<std::uint32_t>(call_.size) : window_for(model_, bytes_.longest);
+  std::uint32_t inflight_limit() const {
+    return oversubscribed(call_, network_) ? static_cast<std::uint32_t>(call_.size)
+                                           : inflight_limit_for(model_, bytes_.longest);
   }
   void segments(Choice choice) {
     if (!has_segments(call_, choice.algorithm)) return consider(choice);
@@ -424,13 +425,15 @@ Choice choose(const Call& call, const Choice& asked, const Network& network) {
     search.algorithm(possible(call, asked.algorithm) ? asked.algorithm : fallback_of(call.operation));
   } else {
     for (const Algorithm algorithm : all) {
-      if (spares_turns(call.operation, algorithm) && !crowded(call, network)) continue;
+      if (spares_turns(call.operation, algorithm) && !oversubscribed(call, network)) continue;
       if (has(call.operation, algorithm) && possible(call, algorithm)) search.algorithm(algorithm);
     }
   }
   Choice best = search.best();
-  // No pieces for segments of a longer message, which are in progress together, nor where a window counts sends.
-  const bool whole = call.operation == Operation::alltoall || (crowded(call, network) && goes_one_way(call, best));
+  // No pieces for segments of a longer message, which are in progress together, nor where the sends in flight are
+  // limited.
+  const bool whole =
+      call.operation == Operation::alltoall || (oversubscribed(call, network) && goes_one_way(call, best));
   if (best.segment <= network.piece && !whole) best.piece = network.piece;
   return best;
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Drain: receives and discards everything that is still sent to a session without a reader. The sender of a large
-// message, or of any for which there is no memory, waits until a receive takes the message.
+// DiscardReceiver: receives and discards everything that is still sent to a session without a reader. The sender of a
+// large message, or of any for which there is no memory, waits until a receive takes the message.
 //
 // Used by a group that has failed. Also used at the end of an engine, for groups that were destroyed before or never
 // created here. A rank that still sends to them may get an error, but must not wait for a receive.
 //
 // Any thread calls start(), not under the engine's lock; after that, the threads that make progress run it.
 //
-// A drain ends only with the engine, which cancels its receive; until then it must neither move nor be freed. Creation
+// It ends only with the engine, which cancels its receive; until then it must neither move nor be freed. Creation
 // of a group is local. So a rank that has given up may hear of a group for the first time while it waits for its own
 // end. The sender would wait for that rank, and that rank for the sender.
 #pragma once
@@ -22,38 +22,38 @@
 
 namespace canele::comm::collectives {
 
-class Drain {
+class DiscardReceiver {
  public:
-  Drain() = default;
-  Drain(const Drain&) = delete;
-  Drain& operator=(const Drain&) = delete;
+  DiscardReceiver() = default;
+  DiscardReceiver(const DiscardReceiver&) = delete;
+  DiscardReceiver& operator=(const DiscardReceiver&) = delete;
 
   /// Starts to discard. The session is open, and the program has posted no receive in it.
   void start(Session& session);
 
  private:
   void post();
-  static void told(canele_request_t* request, unsigned events, void* argument);
+  static void on_event(canele_request_t* request, unsigned events, void* argument);
 
   Session* session_ = nullptr;
   canele_request_t request_{};
 };
 
-/// For an engine that is about to wait for its end. Drains the groups that have nothing in progress, destroyed or not,
-/// and those that a peer mentions from now on. Must outlive the engine.
-class LastDrains {
+/// For an engine that is about to wait for its end. Discards what is sent to groups that have nothing in progress,
+/// destroyed or not, and to those that a peer announces from now on. Must outlive the engine.
+class ShutdownDiscards {
  public:
-  explicit LastDrains(Engine& engine);
-  LastDrains(const LastDrains&) = delete;
-  LastDrains& operator=(const LastDrains&) = delete;
+  explicit ShutdownDiscards(Engine& engine);
+  ShutdownDiscards(const ShutdownDiscards&) = delete;
+  ShutdownDiscards& operator=(const ShutdownDiscards&) = delete;
 
  private:
   struct One : ltask::Task {
-    Drain drain;
+    DiscardReceiver receiver;
     Session* session = nullptr;
   };
   One& add(Session& session);
-  void mentioned(Session& session);
+  void on_session_announced(Session& session);
   static void start(ltask::Task& task);
 
   std::deque<One> all_;  ///< under the engine's lock

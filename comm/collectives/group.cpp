@@ -12,7 +12,7 @@
 #include "comm/collectives/async_executor.hpp"
 #include "comm/collectives/blocking_executor.hpp"
 #include "comm/engine/engine.hpp"
-#include "comm/engine/refusal.hpp"
+#include "comm/engine/rejection.hpp"
 
 namespace canele::comm::collectives {
 namespace {
@@ -36,8 +36,8 @@ void each_group(Engine& engine, Visit visit) {
   }
 }
 
-bool names_memory(const Parts& parts) {
-  return parts.lengths != nullptr || parts.offsets != nullptr || parts.sums != nullptr;
+bool names_memory(const Blocks& blocks) {
+  return blocks.lengths != nullptr || blocks.offsets != nullptr || blocks.sums != nullptr;
 }
 
 }  // namespace
@@ -69,9 +69,9 @@ Group::Group(Engine& owner, Session& opened, std::vector<int> members)
 
 Group::~Group() = default;
 
-Direct& Group::make_direct() {
-  direct_ = std::make_unique<Direct>(*this);
-  return *direct_;
+BlockingExecutor& Group::make_blocking_executor() {
+  blocking_executor_ = std::make_unique<BlockingExecutor>(*this);
+  return *blocking_executor_;
 }
 
 Ending Group::ending() const {
@@ -82,29 +82,29 @@ Ending Group::ending() const {
 bool Group::note(Ending ending) {
   assert(ending.code != CANELE_OK);
   std::uint64_t going_on = 0;
-  engine.groups_over.fetch_add(1, std::memory_order_seq_cst);  // first: ends_with_another() reads it first, too
+  engine.groups_ended.fetch_add(1, std::memory_order_seq_cst);  // first: fails_with_another() reads it first, too
   if (ending_.compare_exchange_strong(going_on, packed(ending), std::memory_order_seq_cst)) return true;
-  engine.groups_over.fetch_sub(1, std::memory_order_seq_cst);
+  engine.groups_ended.fetch_sub(1, std::memory_order_seq_cst);
   return false;
 }
 
-void Group::link(Run& run) {
-  run.next = runs_;
-  if (runs_ != nullptr) runs_->prev = &run;
-  runs_ = &run;
+void Group::link(AsyncExecutor& executor) {
+  executor.next = executors_;
+  if (executors_ != nullptr) executors_->prev = &executor;
+  executors_ = &executor;
 }
 
-void Group::unlink(Run& run) {
-  (run.prev != nullptr ? run.prev->next : runs_) = run.next;
-  if (run.next != nullptr) run.next->prev = run.prev;
+void Group::unlink(AsyncExecutor& executor) {
+  (executor.prev != nullptr ? executor.prev->next : executors_) = executor.next;
+  if (executor.next != nullptr) executor.next->prev = executor.prev;
 }
 
 std::uint64_t Group::describe(const std::vector<const void*>& waited, std::vector<const void*>& also) const {
   std::uint64_t count = 0;
-  for (const Run* run = runs_; run != nullptr; run = run->next, ++count) {
-    if (!std::binary_search(waited.begin(), waited.end(), static_cast<const void*>(&run->user.word))) continue;
-    for (std::uint32_t i = 0; i < run->transfer_count; ++i) {
-      also.push_back(&request_of(&run->transfers[i].request).word);
+  for (const AsyncExecutor* executor = executors_; executor != nullptr; executor = executor->next, ++count) {
+    if (!std::binary_search(waited.begin(), waited.end(), static_cast<const void*>(&executor->user.word))) continue;
+    for (std::uint32_t i = 0; i < executor->transfer_count; ++i) {
+      also.push_back(&request_of(&executor->transfers[i].request).word);
     }
   }
   return count;
@@ -114,19 +114,20 @@ std::uint64_t Group::describe(const std::vector<const void*>& waited, std::vecto
 
 /// Ends no request before all ranks that may wait for this one have been notified, or will be: its program may leave at
 /// once.
-void Group::spread() {
-  if (ending().code == CANELE_ECANCELED) return end_runs();  // the engine is being finalized: no rank listens any more
-  std::vector<std::shared_ptr<Group>> all = others_that_end();
+void Group::propagate() {
+  if (ending().code == CANELE_ECANCELED)
+    return end_executors();  // the engine is being finalized: no rank listens any more
+  std::vector<std::shared_ptr<Group>> all = other_failed_groups();
   all.push_back(shared_from_this());
   for (const auto& group : all) {
-    group->tell_others();
-    group->drain_.start(group->session);
+    group->notify_neighbours();
+    group->discard_receiver_.start(group->session);
   }
-  for (const auto& group : all) group->end_runs();
+  for (const auto& group : all) group->end_executors();
 }
 
 /// Returns the other groups that have lost the same rank, after note() in each.
-std::vector<std::shared_ptr<Group>> Group::others_that_end() {
+std::vector<std::shared_ptr<Group>> Group::other_failed_groups() {
   std::vector<std::shared_ptr<Group>> all;
   const Ending why = ending();
   if (why.code != CANELE_EPEER) return all;
@@ -140,17 +141,17 @@ std::vector<std::shared_ptr<Group>> Group::others_that_end() {
 
 bool Group::has(int rank) const { return position_of(ranks_, rank) < size_; }
 
-/// A run that is not in the list yet checks over() after each receive that it posts.
-void Group::end_runs() {
+/// An executor that is not in the list yet checks failed() after each receive that it posts.
+void Group::end_executors() {
   const std::uint64_t before = ended.fetch_or(ended_bit, std::memory_order_acq_rel);
   if (ltask::Parker* const waiter = RequestWord::parker(before); waiter != nullptr) waiter->signal(engine.platform);
-  std::vector<Run*> under_way;
+  std::vector<AsyncExecutor*> in_progress;
   engine.lock_for_callback();
-  for (Run* run = runs_; run != nullptr; run = run->next) {
-    if (run->hold()) under_way.push_back(run);
+  for (AsyncExecutor* executor = executors_; executor != nullptr; executor = executor->next) {
+    if (executor->hold()) in_progress.push_back(executor);
   }
   engine.unlock();
-  for (Run* const run : under_way) run->give_up_and_release();
+  for (AsyncExecutor* const executor : in_progress) executor->give_up_and_release();
 }
 
 /// Returns the ranks (of the job) that notify this one, and are notified by it.
@@ -167,9 +168,9 @@ std::vector<int> Group::neighbours() const {
 }
 
 /// Notifies the rank that is reported as lost as well: it may be alive, and only some ranks may have lost it.
-void Group::tell_others() { told_.send(session, ending(), neighbours()); }
+void Group::notify_neighbours() { notices_.send(session, ending(), neighbours()); }
 
-void Group::Told::send(Session& session, Ending why, const std::vector<int>& whom) {
+void Group::NoticeSends::send(Session& session, Ending why, const std::vector<int>& whom) {
   notice = {why.code, why.rank};
   sends = std::make_unique<canele_request_t[]>(whom.size());
   for (std::size_t i = 0; i < whom.size(); ++i) {
@@ -177,21 +178,21 @@ void Group::Told::send(Session& session, Ending why, const std::vector<int>& who
   }
 }
 
-void Group::tell_before_leaving(Engine& engine) {
-  std::vector<std::shared_ptr<Group>> over;
+void Group::notify_before_disconnect(Engine& engine) {
+  std::vector<std::shared_ptr<Group>> failed;
   std::vector<int> connected;
   engine.lock_for_callback();
   each_group(engine, [&](std::shared_ptr<Group> group) {
-    if (group->over() && group->ending().code != CANELE_ECANCELED) over.push_back(std::move(group));
+    if (group->failed() && group->ending().code != CANELE_ECANCELED) failed.push_back(std::move(group));
   });
   for (const auto& peer : engine.active_peers) {
     if (peer->state == Peer::State::up && peer->rank != engine.rank) connected.push_back(peer->rank);
   }
   engine.unlock();
-  for (const auto& group : over) {
+  for (const auto& group : failed) {
     std::vector<int> whom;
     std::copy_if(connected.begin(), connected.end(), std::back_inserter(whom), [&](int r) { return group->has(r); });
-    group->told_last_.send(group->session, group->ending(), whom);
+    group->last_notices_.send(group->session, group->ending(), whom);
   }
 }
 
@@ -201,12 +202,12 @@ void Group::listen() {
   engine.lock_for_callback();
   session.unmatched = unmatched;
   engine.unlock();
-  hear_again();
+  check_for_notice();
 }
 
 /// Returns true if a notice has arrived. Under the engine's lock. Asks for each possible source, not for any source:
 /// from the first such question on, the matcher would index all messages of the session by tag as well.
-bool Group::has_been_told() {
+bool Group::has_notice() {
   if (session.match.unexpected == 0) return false;
   const std::vector<int> all = neighbours();
   return std::any_of(all.begin(), all.end(), [this](int rank) {
@@ -215,10 +216,10 @@ bool Group::has_been_told() {
 }
 
 /// Checks for a notice that came before, or while another one was read.
-void Group::hear_again() {
+void Group::check_for_notice() {
   engine.lock_for_callback();
   const bool open = session.unmatched != nullptr;  // close() has not been called meanwhile
-  if (open && has_been_told()) wake_to_hear();
+  if (open && has_notice()) submit_notice_task();
   engine.unlock();
   engine.after_submit();
 }
@@ -226,54 +227,54 @@ void Group::hear_again() {
 /// The session's hook for a message without a receive. Under the engine's lock.
 void Group::unmatched(Session& session, const comm::Message& message) {
   auto& group = *static_cast<Group*>(session.collectives.get());
-  if (message.tag == notice_tag) group.wake_to_hear();
+  if (message.tag == notice_tag) group.submit_notice_task();
 }
 
 /// Submits the task that reads the notice. Under the engine's lock.
-void Group::wake_to_hear() {
-  if (hearing_) return;
-  hearing_ = true;
-  hearing_task_.group = this;
-  hearing_task_.prepare(hear);
-  engine.tasks.submit(hearing_task_);
+void Group::submit_notice_task() {
+  if (notice_pending_) return;
+  notice_pending_ = true;
+  notice_task_.group = this;
+  notice_task_.prepare(read_notice);
+  engine.tasks.submit(notice_task_);
 }
 
-void Group::hear(ltask::Task& task) {
-  Group& group = *static_cast<Hearing&>(task).group;
+void Group::read_notice(ltask::Task& task) {
+  Group& group = *static_cast<NoticeTask&>(task).group;
   ++callbacks_on_this_thread;
   const int code = canele_irecv(public_of(group.session), CANELE_ANY_SOURCE, notice_tag, CANELE_TAG_EXACT,
                                 &group.notice_in_, sizeof group.notice_in_, &group.notice_request_);
   if (code == CANELE_OK && request_of(&group.notice_request_).finalized()) {
-    heard(&group.notice_request_, CANELE_EVENT_FINALIZED, &group);  // before the consequences of the sender's exit
+    on_notice(&group.notice_request_, CANELE_EVENT_FINALIZED, &group);  // before the consequences of the sender's exit
   } else if (code == CANELE_OK) {
-    canele_request_on_event(&group.notice_request_, CANELE_EVENT_FINALIZED, heard, &group);
+    canele_request_on_event(&group.notice_request_, CANELE_EVENT_FINALIZED, on_notice, &group);
   }
   --callbacks_on_this_thread;
 }
 
-void Group::heard(canele_request_t* request, unsigned, void* argument) {
+void Group::on_notice(canele_request_t* request, unsigned, void* argument) {
   auto& group = *static_cast<Group*>(argument);
   const std::shared_ptr<Group> self = group.shared_from_this();
   canele_status_t status{};
   canele_request_status(request, &status);
-  const bool sense = group.makes_sense(status);
-  if (sense && group.note({group.notice_in_.code, group.notice_in_.rank})) group.spread();
+  const bool well_formed = group.is_well_formed(status);
+  if (well_formed && group.note({group.notice_in_.code, group.notice_in_.rank})) group.propagate();
   group.engine.lock_for_callback();
-  group.hearing_ = false;
+  group.notice_pending_ = false;
   group.engine.unlock();
-  if (!group.over()) group.hear_again();
+  if (!group.failed()) group.check_for_notice();
 }
 
 /// Validates a notice: it may come from an earlier group with this label, or from another program.
-bool Group::makes_sense(const canele_status_t& status) const {
+bool Group::is_well_formed(const canele_status_t& status) const {
   if (status.error != CANELE_OK || status.length != sizeof(Notice) || notice_in_.code >= CANELE_OK) return false;
   return notice_in_.rank >= 0 && notice_in_.rank < engine.size && has(notice_in_.rank);
 }
 
 /// Returns true if another group has lost a rank that this one contains, and the thread that noticed has not reached
 /// this group yet. Under the engine's lock.
-bool Group::ends_with_another() {
-  if (engine.groups_over.load(std::memory_order_seq_cst) == 0) return false;
+bool Group::fails_with_another() {
+  if (engine.groups_ended.load(std::memory_order_seq_cst) == 0) return false;
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
     const auto* const other = static_cast<const Group*>(engine.sessions.at(i).collectives.get());
     if (other == nullptr) continue;
@@ -286,17 +287,17 @@ bool Group::ends_with_another() {
 bool Group::close() {
   std::shared_ptr<void> owned;
   engine.lock_for_callback();
-  const bool none = runs_ == nullptr;
-  const bool must_tell = none && !over() && ends_with_another();
-  if (none && !over() && !hearing_) {
+  const bool none = executors_ == nullptr;
+  const bool must_notify = none && !failed() && fails_with_another();
+  if (none && !failed() && !notice_pending_) {
     assert(session.pending == 0);
     session.unmatched = nullptr;
-    refusal::drop_all(engine, session);
+    rejection::drop_all(engine, session);
     owned = std::move(session.collectives);
     engine.sessions.close(session);
   }
   engine.unlock();
-  if (must_tell) spread();
+  if (must_notify) propagate();
   return none;
 }
 

@@ -2,7 +2,7 @@
 //
 // Group: the ranks that do collectives together, their collectives in progress on this rank, and the group's failure.
 //
-// api/ creates a group and starts runs (async_executor.hpp) in it. Any thread may use it; each section below states its
+// api/ creates a group and starts collectives in it. Any thread may use it; each section below states its
 // rules.
 //
 // A collective that fails on one rank ends the whole group. A rank that dies ends all groups that contain it. Each rank
@@ -10,7 +10,7 @@
 // the error, and so does each that is started later. Otherwise a rank whose program has given up would leave the other
 // ranks waiting in the next collective for messages that it never sends.
 //
-//     Session "group:label" ──owns──▶ Group ──runs──▶ Run ⇄ Run ⇄ Run       in progress; each holds its Group
+//     Session "group:label" ──owns──▶ Group ──executors──▶ AsyncExecutor ⇄ …    in progress; each holds its Group
 //        │                              ▲
 //        └─ unmatched ──notice──────────┘     tag ~0: no receive is ever posted for it, so that an idle group costs
 //                                             nothing: the session is asked about each message without a receive
@@ -48,8 +48,8 @@
 
 namespace canele::comm::collectives {
 
-struct Run;
-class Direct;
+struct AsyncExecutor;
+class BlockingExecutor;
 
 /// Why a group has failed, or why a message of it has.
 struct Ending {
@@ -73,20 +73,20 @@ class ScheduleCache {
   }
   /// The arguments in which calls can differ where nothing is in place, and no block has a length or an offset of its
   /// own.
-  struct Usual {
+  struct FastCall {
     Operation operation;
     int root = 0;
     std::uint64_t length = 0, element = 1;
     bool commutes = true;
-    std::uint64_t input_part = 0, output_part = 0;
+    std::uint64_t input_block = 0, output_block = 0;
   };
   /// Returns the schedule of the previous call if that call had equal arguments; otherwise nullptr. For a repeated
   /// call, this spares filling in a Call, and most of the comparison.
-  [[gnu::always_inline]] const Schedule* of_the_last(const Usual& c, Algorithm asked) const {
+  [[gnu::always_inline]] const Schedule* of_the_last(const FastCall& c, Algorithm asked) const {
     const Call& kept = last_->call;
     const bool same = kept.operation == c.operation && kept.root == c.root && kept.length == c.length &&
                       kept.element == c.element && kept.commutes == c.commutes && !kept.in_place && !kept.irregular &&
-                      kept.input.length == c.input_part && kept.output.length == c.output_part;
+                      kept.input.length == c.input_block && kept.output.length == c.output_block;
     return same && last_->asks_only(asked) ? last_->schedule.get() : nullptr;
   }
   std::uint64_t built() const { return built_; }
@@ -105,11 +105,11 @@ class ScheduleCache {
       differ |= other(call.input.length, c.input.length) | other(call.output.length, c.output.length);
       differ |= memory_of(c.input) | memory_of(c.output);
       differ |= other(asked.algorithm, a.algorithm) | other(asked.radix, a.radix) | other(asked.segment, a.segment);
-      differ |= other(asked.window, a.window);
+      differ |= other(asked.inflight_limit, a.inflight_limit);
       return differ == 0 && schedule != nullptr;
     }
     bool asks_only(Algorithm algorithm) const {
-      return asked.algorithm == algorithm && (asked.radix | asked.segment | asked.window) == 0;
+      return asked.algorithm == algorithm && (asked.radix | asked.segment | asked.inflight_limit) == 0;
     }
     static std::uint64_t head_of(const Call& c) {
       std::uint64_t head = 0;
@@ -117,9 +117,9 @@ class ScheduleCache {
       std::memcpy(&head, &c, sizeof head);
       return head;
     }
-    static std::uint64_t memory_of(const Parts& parts) {
-      return reinterpret_cast<std::uintptr_t>(parts.lengths) | reinterpret_cast<std::uintptr_t>(parts.offsets) |
-             reinterpret_cast<std::uintptr_t>(parts.sums);
+    static std::uint64_t memory_of(const Blocks& blocks) {
+      return reinterpret_cast<std::uintptr_t>(blocks.lengths) | reinterpret_cast<std::uintptr_t>(blocks.offsets) |
+             reinterpret_cast<std::uintptr_t>(blocks.sums);
     }
   };
   const std::shared_ptr<const Schedule>& search_or_build(const Call& call, const Choice& asked, const Network& network);
@@ -144,16 +144,16 @@ class Group final : public std::enable_shared_from_this<Group> {
   int world(int position) const { return ranks_.empty() ? position : ranks_[static_cast<std::size_t>(position)]; }
 
   // ---- any thread, not under the lock
-  bool over() const { return ending_.load(std::memory_order_seq_cst) != 0; }
+  bool failed() const { return ending_.load(std::memory_order_seq_cst) != 0; }
   Ending ending() const;
-  /// Records the ending; the first of several counts. Returns true if it was this one; the caller then calls spread()
-  /// when its own state allows.
+  /// Records the ending; the first of several counts. Returns true if it was this one; the caller then calls
+  /// propagate() when its own state allows.
   bool note(Ending ending);
   /// Notifies other ranks, and ends the collectives in progress here. If a rank has died, does so in all groups that
   /// contain it: a peer that learns of the death through one group may give up all of its groups.
-  void spread();
+  void propagate();
   /// Called when the engine disconnects. For each group that has failed, notifies of the reason all connected members.
-  static void tell_before_leaving(Engine& engine);
+  static void notify_before_disconnect(Engine& engine);
   /// Starts listening for failure notices, including those that came before the group was created here.
   void listen();
   /// Closes the session if nothing is in progress, unless the group has failed. (A failed group discards what is still
@@ -162,9 +162,9 @@ class Group final : public std::enable_shared_from_this<Group> {
   bool close();
 
   // ---- under the engine's lock
-  void link(Run& run);
-  void unlink(Run& run);
-  /// For reports: returns the number of runs in progress. For each run whose request a thread waits for (`waited`,
+  void link(AsyncExecutor& executor);
+  void unlink(AsyncExecutor& executor);
+  /// For reports: returns the number of executors in progress. For each one whose request a thread waits for (`waited`,
   /// sorted), appends the words of its messages to `also`.
   std::uint64_t describe(const std::vector<const void*>& waited, std::vector<const void*>& also) const;
 
@@ -177,52 +177,55 @@ class Group final : public std::enable_shared_from_this<Group> {
   std::atomic<std::uint64_t> ended{0};
 
   // ---- for one thread at a time: the ranks of a group start its collectives in the same order
-  Forced forced;
+  AlgorithmOverrides overrides;
   Network network;
   ScheduleCache schedules;
-  Splits splits;
+  SplitPolicy split_policy;
   std::uint64_t started = 0;
   /// Created by the first call that blocks.
-  Direct& direct() { return direct_ != nullptr ? *direct_ : make_direct(); }
+  BlockingExecutor& blocking_executor() {
+    return blocking_executor_ != nullptr ? *blocking_executor_ : make_blocking_executor();
+  }
 
  private:
   struct Notice {
     std::int32_t code, rank;
   };
   /// Notices on their way to other ranks.
-  struct Told {
+  struct NoticeSends {
     Notice notice{};
     std::unique_ptr<canele_request_t[]> sends;
     void send(Session& session, Ending why, const std::vector<int>& whom);
   };
   static void unmatched(Session& session, const comm::Message& message);
-  Direct& make_direct();
+  BlockingExecutor& make_blocking_executor();
   std::vector<int> neighbours() const;
-  bool has_been_told();
-  void hear_again();
-  void wake_to_hear();
-  static void hear(ltask::Task& task);
-  static void heard(canele_request_t* request, unsigned events, void* argument);
-  bool makes_sense(const canele_status_t& status) const;
+  bool has_notice();
+  void check_for_notice();
+  void submit_notice_task();
+  static void read_notice(ltask::Task& task);
+  static void on_notice(canele_request_t* request, unsigned events, void* argument);
+  bool is_well_formed(const canele_status_t& status) const;
   bool has(int rank) const;
-  std::vector<std::shared_ptr<Group>> others_that_end();
-  bool ends_with_another();
-  void end_runs();
-  void tell_others();
+  std::vector<std::shared_ptr<Group>> other_failed_groups();
+  bool fails_with_another();
+  void end_executors();
+  void notify_neighbours();
 
   const std::vector<int> ranks_;
   const int size_, rank_;
   std::atomic<std::uint64_t> ending_{0};  ///< code and rank; 0: the group has not failed.
-  Run* runs_ = nullptr;                   ///< under the engine's lock
-  bool hearing_ = false;  ///< under the engine's lock: a notice has come and has not been read yet; prevents close()
-  struct Hearing : ltask::Task {
+  AsyncExecutor* executors_ = nullptr;    ///< under the engine's lock
+  bool notice_pending_ =
+      false;  ///< under the engine's lock: a notice has come and has not been read yet; prevents close()
+  struct NoticeTask : ltask::Task {
     Group* group = nullptr;
-  } hearing_task_;
+  } notice_task_;
   Notice notice_in_{};
   canele_request_t notice_request_{};
-  Drain drain_;
-  std::unique_ptr<Direct> direct_;
-  Told told_, told_last_;
+  DiscardReceiver discard_receiver_;
+  std::unique_ptr<BlockingExecutor> blocking_executor_;
+  NoticeSends notices_, last_notices_;
 };
 
 }  // namespace canele::comm::collectives

@@ -28,7 +28,7 @@ bool operation_named(std::string_view name, Operation* found) {
 }
 
 /// Parses one pair, as in "bcast=chain".
-bool parse_pair(std::string_view pair, Forced* forced, std::string* why) {
+bool parse_pair(std::string_view pair, AlgorithmOverrides* overrides, std::string* why) {
   const std::size_t equals = pair.find('=');
   const std::string_view name = pair.substr(0, equals);
   Operation operation{};
@@ -43,7 +43,7 @@ bool parse_pair(std::string_view pair, Forced* forced, std::string* why) {
     *why = "\"" + std::string(pair) + "\"; expected for " + std::string(name) + ": auto, " + algorithms_of(operation);
     return false;
   }
-  (*forced)[static_cast<std::size_t>(operation)] = algorithm;
+  (*overrides)[static_cast<std::size_t>(operation)] = algorithm;
   return true;
 }
 
@@ -58,13 +58,13 @@ std::string algorithms_of(Operation operation) {
   return names;
 }
 
-bool parse_forced(std::string_view text, Forced* forced, std::string* why) {
-  forced->fill(Algorithm::automatic);
+bool parse_overrides(std::string_view text, AlgorithmOverrides* overrides, std::string* why) {
+  overrides->fill(Algorithm::automatic);
   if (text == "auto") return true;
   while (!text.empty()) {
     const std::size_t comma = text.find(',');
     std::string problem;
-    if (!parse_pair(text.substr(0, comma), forced, &problem)) {
+    if (!parse_pair(text.substr(0, comma), overrides, &problem)) {
       *why = "CANELE_COLLECTIVES: " + problem;
       return false;
     }

@@ -19,11 +19,11 @@ inline constexpr int operations = static_cast<int>(Operation::exscan) + 1;
 inline constexpr int algorithms = static_cast<int>(Algorithm::halving_doubling) + 1;
 
 /// Indexed by operation; automatic: the model decides.
-using Forced = std::array<Algorithm, operations>;
+using AlgorithmOverrides = std::array<Algorithm, operations>;
 
 /// Parses "auto", or a list such as "bcast=chain,allreduce=ring". On failure returns false, and *why names the error
 /// and the valid values.
-bool parse_forced(std::string_view text, Forced* forced, std::string* why);
+bool parse_overrides(std::string_view text, AlgorithmOverrides* overrides, std::string* why);
 
 /// Returns the names of the operation's algorithms, as in "flat, binomial, chain".
 std::string algorithms_of(Operation operation);

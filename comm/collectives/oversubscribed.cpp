@@ -66,7 +66,7 @@ Totals tree(const Sizes& s, double bytes, const Choice& choice, bool combining) 
 }
 
 /// Blocks of `bytes` in total, along a tree. At each level of a binomial tree half of them move.
-Totals parts_along_a_tree(const Sizes& s, double bytes, const Choice& choice = {}) {
+Totals blocks_along_a_tree(const Sizes& s, double bytes, const Choice& choice = {}) {
   const double depth = depth_of(s, choice), radix = std::min<double>(s.n, radix_of(choice));
   return {depth, s.others, bytes * depth * (radix - 1) / radix};
 }
@@ -106,10 +106,10 @@ Totals rooted(const Sizes& s, const Call& call, double bytes, const Choice& choi
   const bool combining = call.operation == Operation::reduce;
   if (choice.algorithm != Algorithm::two_phases) return tree(s, bytes, choice, combining);
   if (!combining) {
-    if (in_a_ring(call.size, call.length)) return parts_along_a_tree(s, bytes) + ring(s, bytes);
+    if (in_a_ring(call.size, call.length)) return blocks_along_a_tree(s, bytes) + ring(s, bytes);
     return Totals{s.rounds} + shares(s, bytes) + fold(s, bytes);  // without the data that the tree has delivered
   }
-  return with_work(fold(s, bytes) + shares(s, bytes), s.others * bytes) + parts_along_a_tree(s, bytes);
+  return with_work(fold(s, bytes) + shares(s, bytes), s.others * bytes) + blocks_along_a_tree(s, bytes);
 }
 
 Totals allreduce(const Sizes& s, double bytes, const Choice& choice) {
@@ -137,7 +137,7 @@ Totals allgather(const Sizes& s, double all, const Choice& choice) {
     case Algorithm::bruck:
       return {s.rounds, s.n * s.rounds, s.others * all, s.n * all};
     case Algorithm::two_phases:
-      return parts_along_a_tree(s, all, choice) + tree(s, all, choice, false);
+      return blocks_along_a_tree(s, all, choice) + tree(s, all, choice, false);
     default:
       return shares(s, all) + fold(s, all) + fold(s, all / s.n);
   }
@@ -150,7 +150,7 @@ Totals reduce_scatter(const Sizes& s, double all, const Choice& choice) {
     case Algorithm::ring:
       return with_work(ring(s, all), s.others * all);
     case Algorithm::two_phases:
-      return tree(s, all, choice, true) + parts_along_a_tree(s, all, choice);
+      return tree(s, all, choice, true) + blocks_along_a_tree(s, all, choice);
     default:
       return with_work(shares(s, all) + fold(s, all) + fold(s, all / s.n), s.others * all);
   }
@@ -186,7 +186,7 @@ Totals of_one_call(const Call& call, const Choice& choice, double all, double lo
     case Operation::gather:
     case Operation::scatter:
       if (choice.algorithm == Algorithm::flat) return {1, s.others, s.others * longest};
-      return parts_along_a_tree(s, s.n * longest);
+      return blocks_along_a_tree(s, s.n * longest);
     case Operation::allgather:
       return allgather(s, all, choice);
     case Operation::alltoall:
@@ -211,14 +211,14 @@ Totals totals_of(const Call& call, const Choice& choice, double all, double long
   return totals;
 }
 
-double crowded_time(const Totals& totals, int ranks, const Network& network) {
+double oversubscribed_time(const Totals& totals, int ranks, const Network& network) {
   constexpr double two_copies = 2;  // in and out, on the same units
   const auto units = static_cast<double>(network.units);
   const double share = std::max(1.0, ranks / units);
   // Until the receiver of a message has its turn, all other ranks of its unit have theirs. Along a chain the receiver
   // is next.
   // Through memory, long messages need no rendezvous either: they are sent in pieces or as buffered sends.
-  const bool asks = network.piece == 0 && totals.bytes > totals.messages * at_once_bytes;
+  const bool asks = network.piece == 0 && totals.bytes > totals.messages * fast_bytes;
   const double turns = totals.in_a_row ? 1 : share;
   const double hop = (static_cast<double>(network.latency_ns) + switch_ns * turns) * (asks ? 2 : 1);
   // With two ranks to a unit, every second turn completes the call for one rank, which then begins the next: see

@@ -14,7 +14,7 @@
 namespace canele::comm::collectives {
 
 /// Longest message, in bytes, that is sent without a rendezvous.
-inline constexpr double at_once_bytes = 16000;
+inline constexpr double fast_bytes = 16000;
 inline constexpr double memory_ns_per_byte = 0.02;  ///< reads two bytes, writes one
 
 /// Totals over all ranks. `hops`: messages one after the other, each of which waits for its receiver's turn.
@@ -31,6 +31,6 @@ struct Totals {
 Totals totals_of(const Call& call, const Choice& choice, double all, double longest);
 
 /// Returns the expected time in ns, for more ranks than network.units.
-double crowded_time(const Totals& totals, int ranks, const Network& network);
+double oversubscribed_time(const Totals& totals, int ranks, const Network& network);
 
 }  // namespace canele::comm::collectives

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Splits of trees by observation. An observation need not be right: a mean absorbs a wrong one, and the next ones
+// SplitPolicy of trees by observation. An observation need not be right: a mean absorbs a wrong one, and the next ones
 // correct it.
 #include "comm/collectives/split_policy.hpp"
 
@@ -12,7 +12,7 @@
 namespace canele::comm::collectives {
 namespace {
 
-bool is_parted(Operation operation) { return operation == Operation::gather || operation == Operation::scatter; }
+bool has_blocks(Operation operation) { return operation == Operation::gather || operation == Operation::scatter; }
 
 /// The messages of one level, by host.
 struct Load {
@@ -64,8 +64,8 @@ std::vector<split_tree::Level> levels_of(const Call& call, std::uint32_t radix, 
     Load load(count);
     for (std::uint64_t parent = 0; parent < n; parent += weight * radix) {
       for (std::uint64_t child = parent + weight; child < std::min(parent + weight * radix, n); child += weight) {
-        const std::uint64_t parts = is_parted(call.operation) ? std::min(weight, n - child) : 1;
-        load.add(host(parent), host(child), static_cast<double>(parts * call.length));
+        const std::uint64_t blocks = has_blocks(call.operation) ? std::min(weight, n - child) : 1;
+        load.add(host(parent), host(child), static_cast<double>(blocks * call.length));
       }
     }
     const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(radix, (n + weight - 1) / weight) - 1);
@@ -74,16 +74,16 @@ std::vector<split_tree::Level> levels_of(const Call& call, std::uint32_t radix, 
   return levels;
 }
 
-std::uint32_t Course::split() const {
-  if (forced_) return std::min(*forced_, static_cast<std::uint32_t>(levels_.size()));
+std::uint32_t CallProfile::split() const {
+  if (override_) return std::min(*override_, static_cast<std::uint32_t>(levels_.size()));
   const std::uint64_t computation = computation_ns();
   return computation == 0 ? 0 : split_tree::best_split(levels_, static_cast<double>(computation));
 }
 
-double Course::visible_ns(std::uint32_t split) const { return split_tree::overlapped_time(levels_, split, 0); }
+double CallProfile::visible_ns(std::uint32_t split) const { return split_tree::overlapped_time(levels_, split, 0); }
 
 /// Updates an exponential mean, so that one early or late wait changes little. (A lost update does not matter.)
-void Course::seen(std::uint64_t ns, bool more) {
+void CallProfile::seen(std::uint64_t ns, bool more) {
   constexpr std::uint64_t weight = 4;
   const std::uint64_t before = computation_ns(), now = std::max<std::uint64_t>(1, ns);
   if (more && now <= before) return;
@@ -91,48 +91,48 @@ void Course::seen(std::uint64_t ns, bool more) {
   computation_.store(std::max<std::uint64_t>(1, mean), std::memory_order_relaxed);
 }
 
-void Course::begins(std::uint64_t now_ns) {
-  const bool unseen = splits_->list_ != nullptr && splits_->list_->remove(watch_);
-  if (unseen && under_way_.load(std::memory_order_relaxed) == 0) seen(elapsed_ns(now_ns), false);
-  under_way_.fetch_add(1, std::memory_order_relaxed);
+void CallProfile::begins(std::uint64_t now_ns) {
+  const bool unseen = policy_->list_ != nullptr && policy_->list_->remove(watch_);
+  if (unseen && in_progress_.load(std::memory_order_relaxed) == 0) seen(elapsed_ns(now_ns), false);
+  in_progress_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Course::computes(std::uint64_t now_ns) {
+void CallProfile::computes(std::uint64_t now_ns) {
   since_.store(now_ns, std::memory_order_relaxed);
-  if (splits_->list_ != nullptr) splits_->list_->add(watch_);
+  if (policy_->list_ != nullptr) policy_->list_->add(watch_);
 }
 
-std::shared_ptr<void> Course::Watch::hold() { return course.splits_->group_.lock(); }
+std::shared_ptr<void> CallProfile::Watch::hold() { return profile.policy_->group_.lock(); }
 
-bool Course::Watch::resume(Because because, std::uint64_t now_ns) {
-  course.seen(course.elapsed_ns(now_ns), because == Because::overdue);
+bool CallProfile::Watch::resume(Because because, std::uint64_t now_ns) {
+  profile.seen(profile.elapsed_ns(now_ns), because == Because::expired);
   return false;
 }
 
-Splits::~Splits() {
-  for (Course& one : courses_) {
+SplitPolicy::~SplitPolicy() {
+  for (CallProfile& one : profiles_) {
     if (list_ != nullptr) list_->remove(one.watch_);
   }
 }
 
-Course* Splits::find(const Call& call, std::uint32_t radix) {
+CallProfile* SplitPolicy::find(const Call& call, std::uint32_t radix) {
   constexpr std::uint64_t least = 64 * 1024;  // bytes; below it, the copy is not the dominant cost
-  if (radix == 0 || call.size < 2 || (!forced_ && (hosts_.cores_left == 0 || call.length < least))) return nullptr;
-  for (Course& one : courses_) {
+  if (radix == 0 || call.size < 2 || (!override_ && (hosts_.cores_left == 0 || call.length < least))) return nullptr;
+  for (CallProfile& one : profiles_) {
     if (one.radix_ == radix && one.operation_ == call.operation && one.length_ == call.length && one.root_ == call.root)
       return &one;
   }
-  Course& oldest = courses_[next_];
-  if (oldest.under_way_.load(std::memory_order_relaxed) != 0) return nullptr;  // too many kinds of calls in progress
+  CallProfile& oldest = profiles_[next_];
+  if (oldest.in_progress_.load(std::memory_order_relaxed) != 0) return nullptr;  // too many kinds of calls in progress
   next_ = (next_ + 1) % entries;
   if (list_ != nullptr) list_->remove(oldest.watch_);
-  oldest.splits_ = this;
+  oldest.policy_ = this;
   oldest.radix_ = radix;
   oldest.operation_ = call.operation;
   oldest.length_ = call.length;
   oldest.root_ = call.root;
   oldest.to_root_ = call.operation == Operation::reduce || call.operation == Operation::gather;
-  oldest.forced_ = forced_;
+  oldest.override_ = override_;
   oldest.levels_ = levels_of(call, radix, hosts_);
   oldest.computation_.store(0, std::memory_order_relaxed);
   return &oldest;

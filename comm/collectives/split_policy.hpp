@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Splits: for each call, how many levels of a tree the computing threads do themselves (the model: split_tree.hpp).
+// SplitPolicy: for each call, how many levels of a tree the computing threads do themselves (the model:
+// split_tree.hpp).
 //
-// Used by async_executor.cpp. Splits is called by one thread at a time, like its group; any thread may call
-// Course::seen().
+// Used by async_executor.cpp. SplitPolicy is called by one thread at a time, like its group; any thread may call
+// CallProfile::seen().
 //
 // Ranks need not agree. The split changes which thread carries a message and when, not which messages there are. So
 // each rank decides by its own observations: how long its program computes between call and wait.
 //
-//     Group ── Splits ── Course per kind of call: levels ◀─ Hosts, measured costs of a message
-//                          ▲   └─ best_split(levels, computation) ─▶ Run
-//                          └────────────── seen ◀─────────────────── from the call to the first wait
+//     Group ── SplitPolicy ── CallProfile per kind of call: levels ◀─ Hosts, measured costs of a message
+//                                  ▲   └─ best_split(levels, computation) ─▶ AsyncExecutor
+//                                  └────────────── seen ◀─────────────────── from the call to the first wait
 #pragma once
 
 #include <array>
@@ -38,14 +39,14 @@ struct Hosts {
   Cost within, between;
 };
 
-class Splits;
+class SplitPolicy;
 
 /// Returns the time of each level of the call's tree, in ns. Each rank is the parent of up to radix - 1 ranks of a
 /// level. Messages within a host cost time of a core; those between hosts cost time of the network card.
 std::vector<split_tree::Level> levels_of(const Call& call, std::uint32_t radix, const Hosts& hosts);
 
 /// Profile of one kind of call: the tree, and the observed computation of the program.
-class Course {
+class CallProfile {
  public:
   /// Returns true if the widest levels come first, before the call returns (reductions, gathers). Otherwise they come
   /// last, when a thread waits.
@@ -58,21 +59,21 @@ class Course {
   /// this rank.
   void begins(std::uint64_t now_ns);
   void computes(std::uint64_t now_ns);
-  void ends() { under_way_.fetch_sub(1, std::memory_order_relaxed); }
+  void ends() { in_progress_.fetch_sub(1, std::memory_order_relaxed); }
   std::uint64_t elapsed_ns(std::uint64_t now_ns) const { return now_ns - since_.load(std::memory_order_relaxed); }
   /// Records the time between call and wait, in ns. `more`: a lower bound, since no thread has waited yet.
   void seen(std::uint64_t ns, bool more);
   std::uint64_t computation_ns() const { return computation_.load(std::memory_order_relaxed); }
 
  private:
-  friend class Splits;
+  friend class SplitPolicy;
   /// Notified of the next thread that waits, for whatever request. A wait for a completed request causes no
   /// notification. Then the next other wait counts instead, or the next call of this kind.
-  struct Watch final : PutOff {
-    explicit Watch(Course& of) : course(of) { date_ns = PutOffs::never; }
+  struct Watch final : DeferredWork {
+    explicit Watch(CallProfile& of) : profile(of) { deadline_ns = DeferredWorkList::never; }
     std::shared_ptr<void> hold() override;
     bool resume(Because because, std::uint64_t now_ns) override;
-    Course& course;
+    CallProfile& profile;
   };
 
   Operation operation_ = Operation::barrier;
@@ -80,40 +81,40 @@ class Course {
   std::uint64_t length_ = 0;
   std::uint32_t radix_ = 0;  ///< 0: this entry is not in use
   bool to_root_ = false;
-  std::optional<std::uint32_t> forced_;
+  std::optional<std::uint32_t> override_;
   std::vector<split_tree::Level> levels_;
   std::atomic<std::uint64_t> computation_{0};  ///< 0: not observed yet
   std::atomic<std::uint64_t> since_{0};        ///< time of the last call; 0: there was none
-  std::atomic<int> under_way_{0};
-  Splits* splits_ = nullptr;
+  std::atomic<int> in_progress_{0};
+  SplitPolicy* policy_ = nullptr;
   Watch watch_{*this};
 };
 
-class Splits {
+class SplitPolicy {
  public:
-  Splits() = default;
-  ~Splits();
-  Splits(const Splits&) = delete;
-  Splits& operator=(const Splits&) = delete;
+  SplitPolicy() = default;
+  ~SplitPolicy();
+  SplitPolicy(const SplitPolicy&) = delete;
+  SplitPolicy& operator=(const SplitPolicy&) = delete;
 
   /// Sets the number of levels from CANELE_EXPERT_SPLIT_TREE; no value for "auto".
-  void force(std::optional<std::uint32_t> levels) { forced_ = levels; }
+  void set_override(std::optional<std::uint32_t> levels) { override_ = levels; }
   void place(Hosts hosts) { hosts_ = std::move(hosts); }
   /// Sets the list that notifies of threads that wait, and the group that keeps this object alive. Without a list, the
   /// user must call seen().
-  void listen(PutOffs& list, std::weak_ptr<void> group) { list_ = &list, group_ = std::move(group); }
+  void listen(DeferredWorkList& list, std::weak_ptr<void> group) { list_ = &list, group_ = std::move(group); }
 
   /// Returns nullptr if the schedule of this call is not a tree that could be split.
-  Course* find(const Call& call, std::uint32_t radix);
+  CallProfile* find(const Call& call, std::uint32_t radix);
 
  private:
-  friend class Course;
+  friend class CallProfile;
   static constexpr std::size_t entries = 8;
-  std::array<Course, entries> courses_;
+  std::array<CallProfile, entries> profiles_;
   std::size_t next_ = 0;  ///< the oldest entry
-  std::optional<std::uint32_t> forced_;
+  std::optional<std::uint32_t> override_;
   Hosts hosts_;
-  PutOffs* list_ = nullptr;
+  DeferredWorkList* list_ = nullptr;
   std::weak_ptr<void> group_;
 };
 

@@ -68,8 +68,8 @@ Ending ending_of(const Group& group, const Step& step, const Request& message) {
   Ending ending{message.status_error, group.world(step.peer)};
   const bool odd = step.action == Action::receive && message.status_length != step.to.length;
   // The other rank has destroyed its group. ECANCELED would mean the end of this engine, of which no rank is notified.
-  const bool let_go = ending.code == CANELE_ECANCELED && step.action != Action::receive;
-  if (let_go) ending.code = CANELE_ESTATE;
+  const bool destroyed = ending.code == CANELE_ECANCELED && step.action != Action::receive;
+  if (destroyed) ending.code = CANELE_ESTATE;
   if (ending.code == CANELE_ETRUNC || (ending.code == CANELE_OK && odd)) ending.code = CANELE_EPROTOCOL;
   return ending;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Steps: performs one step of a schedule, in the memory of one call. Shared by Run and Direct.
+// Steps: performs one step of a schedule, in the memory of one call. Shared by AsyncExecutor and BlockingExecutor.
 //
 // Any thread may call these functions, but never under the engine's lock. None of them knows which steps follow.
 #pragma once

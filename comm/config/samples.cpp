@@ -127,7 +127,7 @@ bool parse_head(std::string_view& text, Samples* samples) {
   std::string_view line = take_line(text);
   if (line != first_line) {
     const bool other_format = line.starts_with(first_line.substr(0, first_line.find(' ') + 1));
-    samples->state = other_format ? Samples::State::stale : Samples::State::refused;
+    samples->state = other_format ? Samples::State::stale : Samples::State::rejected;
     samples->problem = "its first line is " + shown(line) + " and not \"" + std::string(first_line) + '"';
     return false;
   }
@@ -138,7 +138,7 @@ bool parse_head(std::string_view& text, Samples* samples) {
     line = take_line(text);
     ++number;
     if (line.starts_with(key) && line.substr(key.size()) == now) continue;
-    samples->state = line.starts_with(key) ? Samples::State::stale : Samples::State::refused;
+    samples->state = line.starts_with(key) ? Samples::State::stale : Samples::State::rejected;
     samples->problem = "line " + std::to_string(number) + " is " + shown(line) + ", and " +
                        (line.starts_with(key) ? "this host expects " : "expected: ") +
                        shown(std::string(key) + std::string(now));
@@ -213,7 +213,7 @@ void parse_samples(std::string_view text, Samples* samples) {
                                          : "driver ..., time ..., or at last end");
   }
   if (bad > 1) samples->problem += " (bad lines in all: " + std::to_string(bad) + ")";
-  samples->state = ended ? Samples::State::read : Samples::State::refused;
+  samples->state = ended ? Samples::State::read : Samples::State::rejected;
   if (ended) return;
   samples->all.clear();
   samples->problem = "it is cut; expected: a last line \"end\"";
@@ -233,7 +233,7 @@ Samples read_samples(Platform& platform, const Settings& settings) {
   } else if (!file.there) {
     samples.state = Samples::State::absent;
   } else {
-    samples.state = Samples::State::refused;
+    samples.state = Samples::State::rejected;
     samples.problem = file.problem.empty() ? "it is longer than " + std::to_string(longest_file) + " bytes"
                                            : "it cannot be read: " + file.problem;
   }

@@ -39,11 +39,11 @@ struct Sample {
 
 struct Samples {
   enum class State : std::uint8_t {
-    off,      ///< not asked for, or no directory to search.
-    absent,   ///< no file.
-    read,     ///< `all` is valid; some lines may have been bad.
-    stale,    ///< of another host, machine or version.
-    refused,  ///< not a file of samples, cut, too long, or not readable.
+    off,       ///< not asked for, or no directory to search.
+    absent,    ///< no file.
+    read,      ///< `all` is valid; some lines may have been bad.
+    stale,     ///< of another host, machine or version.
+    rejected,  ///< not a file of samples, cut, too long, or not readable.
   };
   State state = State::off;
   std::string file;              ///< "" if there is no directory for one

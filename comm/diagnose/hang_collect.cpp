@@ -16,19 +16,19 @@ namespace {
 // Enumerators with equal values in a report and in the engine.
 static_assert(static_cast<int>(HangReport::PeerState::failed) == static_cast<int>(Peer::State::failed));
 static_assert(static_cast<int>(HangReport::WorkerState::sleeping) == static_cast<int>(ltask::Worker::State::sleeping));
-static_assert(static_cast<int>(HangReport::WaitKind::condition) == static_cast<int>(Blocked::In::condition));
+static_assert(static_cast<int>(HangReport::WaitKind::condition) == static_cast<int>(BlockedThread::In::condition));
 
 std::uint64_t packets_of(const Peer& peer) {
   return peer.counters.read(Counter::packets_received) + peer.counters.read(Counter::messages_received);
 }
 
 /// Returns the number of events that the engine has counted for a driver.
-std::uint64_t events_of(const DriverSlot& slot) {
-  return slot.driver->counters.packets_received + slot.driver->counters.bulk_bytes_received;
+std::uint64_t events_of(const DriverInstance& instance) {
+  return instance.driver->counters.packets_received + instance.driver->counters.bulk_bytes_received;
 }
 
-std::uint64_t polls_of(const DriverSlot& slot) {
-  return slot.memory_only() ? slot.driver->polls() : slot.dry_polls.load(std::memory_order_relaxed);
+std::uint64_t polls_of(const DriverInstance& instance) {
+  return instance.memory_only() ? instance.driver->polls() : instance.dry_polls.load(std::memory_order_relaxed);
 }
 
 /// Returns a number that changes with every packet and every completion. Under the engine's lock.
@@ -46,9 +46,10 @@ std::uint64_t pulse_of(const Engine& engine) {
 
 /// Notes the event counts of peers, drivers and the worker. Under the engine's lock.
 void note_events(Engine& engine, std::uint64_t now_ns) {
-  for (const auto& peer : engine.active_peers) peer->last_event.look(packets_of(*peer), 0, now_ns);
-  for (const auto& slot : engine.slots) slot->last_event.look(events_of(*slot), polls_of(*slot), now_ns);
-  engine.watched_epoch.look(engine.worker.epoch(), 0, now_ns);
+  for (const auto& peer : engine.active_peers) peer->last_event.update(packets_of(*peer), 0, now_ns);
+  for (const auto& instance : engine.instances)
+    instance->last_event.update(events_of(*instance), polls_of(*instance), now_ns);
+  engine.watched_heartbeats.update(engine.worker.heartbeats(), 0, now_ns);
 }
 
 /// The blocked threads, and the words that they wait for.
@@ -60,14 +61,14 @@ struct Waiting {
 
 Waiting who_waits(Engine& engine, std::uint64_t now_ns) {
   Waiting all;
-  engine.waiters.each_blocked([&](const Blocked& one) {
+  engine.waiters.each_blocked_thread([&](const BlockedThread& one) {
     all.waiters.push_back(
         {static_cast<HangReport::WaitKind>(one.in), now_ns > one.since_ns ? now_ns - one.since_ns : 0});
     one.awaited.any([&](const Target& target) {
       all.words.push_back(target.word);
       return false;
     });
-    if (one.in == Blocked::In::condition) return;  // its condition may be anything
+    if (one.in == BlockedThread::In::condition) return;  // its condition may be anything
     all.since_ns = all.since_ns == 0 ? one.since_ns : std::min(all.since_ns, one.since_ns);
   });
   std::sort(all.words.begin(), all.words.end());
@@ -76,7 +77,7 @@ Waiting who_waits(Engine& engine, std::uint64_t now_ns) {
 }
 
 HangReport::RailState state_of(const Rail& rail) {
-  if (rail.slot == nullptr) return HangReport::RailState::unknown;
+  if (rail.instance == nullptr) return HangReport::RailState::unknown;
   if (rail.dead) return HangReport::RailState::failed;
   if (!rail.up) return HangReport::RailState::connecting;
   if (rail.full) return HangReport::RailState::full;
@@ -88,11 +89,11 @@ HangReport::Peer describe(const Peer& peer, std::uint64_t now_ns) {
   out.rank = peer.rank;
   out.state = static_cast<HangReport::PeerState>(peer.state);
   for (const auto& rail : peer.rails) {
-    out.rails.push_back({rail->slot != nullptr ? rail->slot->label : "", state_of(*rail)});
+    out.rails.push_back({rail->instance != nullptr ? rail->instance->label : "", state_of(*rail)});
   }
   peer.backlog->each([&](const strategies::Item&) { ++out.queued; });
   out.queued_bytes = peer.queued_bytes;
-  out.unacknowledged = peer.bundle != nullptr ? peer.bundle->sent.size() : 0;
+  out.unacknowledged = peer.rail_group != nullptr ? peer.rail_group->sent.size() : 0;
   out.envelopes_out = peer.next_out - 1;
   out.envelopes_in = peer.next_in - 1;
   out.heard = packets_of(peer) != 0;
@@ -127,29 +128,29 @@ void collect_unexpected(Engine& engine, HangReport& report) {
   }
 }
 
-HangReport::HelperState state_of(const ltask::Helper& helper) {
-  if (helper.kind() == ltask::Helper::Kind::off) return HangReport::HelperState::off;
-  if (helper.parked()) return HangReport::HelperState::parked;
-  return helper.helping() ? HangReport::HelperState::helping : HangReport::HelperState::looking;
+HangReport::OnDemandState state_of(const ltask::OnDemandProgress& on_demand) {
+  if (on_demand.kind() == ltask::OnDemandProgress::Kind::off) return HangReport::OnDemandState::off;
+  if (on_demand.parked()) return HangReport::OnDemandState::parked;
+  return on_demand.helping() ? HangReport::OnDemandState::helping : HangReport::OnDemandState::checking;
 }
 
 void collect_threads(const Engine& engine, std::uint64_t now_ns, HangReport& report) {
   report.worker = static_cast<HangReport::WorkerState>(engine.worker.state());
-  report.helper = state_of(engine.helper);
-  report.worker_epoch = engine.worker.epoch();
-  report.worker_still_ns = engine.watched_epoch.quiet_ns(now_ns);
+  report.on_demand_progress = state_of(engine.on_demand_progress);
+  report.worker_heartbeats = engine.worker.heartbeats();
+  report.worker_still_ns = engine.watched_heartbeats.quiet_ns(now_ns);
   report.armed = engine.watch.armed();
-  for (const auto& slot : engine.slots) {
-    const std::uint64_t polls = polls_of(*slot);
-    report.drivers.push_back({slot->label, slot->connected_peers.load(std::memory_order_relaxed),
-                              slot->memory_only() ? polls - slot->last_event.polls : polls, events_of(*slot) != 0,
-                              slot->last_event.quiet_ns(now_ns)});
+  for (const auto& instance : engine.instances) {
+    const std::uint64_t polls = polls_of(*instance);
+    report.drivers.push_back({instance->label, instance->connected_peers.load(std::memory_order_relaxed),
+                              instance->memory_only() ? polls - instance->last_event.polls : polls,
+                              events_of(*instance) != 0, instance->last_event.quiet_ns(now_ns)});
   }
 }
 
 /// A thread that waits for a collective waits for its messages: adds their words. Returns the number of collectives in
 /// progress.
-std::uint64_t look_into_collectives(Engine& engine, std::vector<const void*>& words) {
+std::uint64_t inspect_collectives(Engine& engine, std::vector<const void*>& words) {
   std::uint64_t count = 0;
   std::vector<const void*> also;
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
@@ -170,10 +171,10 @@ HangReport collect_locked(Engine& engine, Waiting waiting, std::uint64_t now_ns)
   report.interval_ns = engine.watch.interval_ns();
   report.silent_ns = engine.watch.silent_ns(now_ns);
   report.pending = engine.sessions.pending();
-  report.collectives = look_into_collectives(engine, waiting.words);
+  report.collectives = inspect_collectives(engine, waiting.words);
   collect_requests(engine, waiting.words, now_ns, report);
   const std::uint64_t told = report.sends.all + report.receives.all + report.collectives;
-  report.held = report.pending - std::min(report.pending, told);
+  report.matched_unbound = report.pending - std::min(report.pending, told);
   collect_unexpected(engine, report);
   collect_peers(engine, now_ns, report);
   collect_threads(engine, now_ns, report);
@@ -196,9 +197,9 @@ void tell(Engine& engine, const HangReport& report, canele_hang_fn callback, voi
 
 }  // namespace
 
-void look(Engine& engine) { look(engine, engine.platform.now_ns()); }
+void check(Engine& engine) { check(engine, engine.platform.now_ns()); }
 
-void look(Engine& engine, std::uint64_t now_ns) {
+void check(Engine& engine, std::uint64_t now_ns) {
   if (!engine.watch.due(now_ns)) return;
   const Waiting waiting = who_waits(engine, now_ns);
   if (!engine.try_lock()) return;  // another thread is working

@@ -20,8 +20,8 @@ class Engine;
 namespace hang {
 
 /// Check, if a check is due, and write the report of a hang. If none is due, the cost is a clock read.
-void look(Engine& engine);
-void look(Engine& engine, std::uint64_t now_ns);
+void check(Engine& engine);
+void check(Engine& engine, std::uint64_t now_ns);
 
 /// Collects the whole content of a report, now.
 HangReport collect(Engine& engine, std::uint64_t now_ns);

@@ -45,10 +45,10 @@ std::string no_progress_here(const Report& report) {
   if (report.pending == 0) return "";
   const bool worker_on = report.worker != Report::WorkerState::off;
   if (!worker_on && report.all_waiters == 0 && report.unpolled_ns >= second_ns) {
-    const bool helper_on = report.helper != Report::HelperState::off;
+    const bool has_on_demand = report.on_demand_progress != Report::OnDemandState::off;
     return "no thread makes progress: there is no worker, and no thread has called wait, test or canele_progress " +
            for_seconds(report.unpolled_ns) +
-           (helper_on
+           (has_on_demand
                 ? "; the on-demand progress thread has no core (expected: CANELE_WORKER=auto, which needs no idle one)"
                 : " (expected: CANELE_WORKER=auto or bound, which starts a thread)");
   }

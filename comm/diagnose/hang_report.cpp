@@ -90,7 +90,7 @@ std::string_view wait_text(Report::WaitKind kind) {
   return words[static_cast<std::size_t>(kind)];
 }
 
-std::string_view helper_text(Report::HelperState state) {
+std::string_view on_demand_text(Report::OnDemandState state) {
   constexpr std::array<std::string_view, 4> words = {"off", "sleeping", "checking", "polling"};
   return words[static_cast<std::size_t>(state)];
 }
@@ -138,7 +138,8 @@ void write_requests(std::string& text, const Report& report) {
   and_more(text, report.receives.all, report.receives.rows.size(), "receive");
   if (report.collectives != 0)
     text += "\n  and " + plural(report.collectives, "collective") + ", whose messages belong to a group";
-  if (report.held != 0) text += "\n  and " + plural(report.held, "receive") + " matched without a buffer";
+  if (report.matched_unbound != 0)
+    text += "\n  and " + plural(report.matched_unbound, "receive") + " matched without a buffer";
 }
 
 void write_peers(std::string& text, const Report& report) {
@@ -167,10 +168,10 @@ void write_threads(std::string& text, const Report& report) {
     text += "none";
   } else {
     text += report.worker == Report::WorkerState::polling ? "polling" : "sleeping";
-    text += ", heartbeat " + std::to_string(report.worker_epoch) + ", " + seconds(report.worker_still_ns) + " ago";
+    text += ", heartbeat " + std::to_string(report.worker_heartbeats) + ", " + seconds(report.worker_still_ns) + " ago";
   }
-  if (report.helper != Report::HelperState::off)
-    text += "; on-demand thread: " + std::string(helper_text(report.helper));
+  if (report.on_demand_progress != Report::OnDemandState::off)
+    text += "; on-demand thread: " + std::string(on_demand_text(report.on_demand_progress));
   text += "\n  blocked threads: ";
   if (report.waiters.empty()) text += "none";
   for (std::size_t i = 0; i < report.waiters.size(); ++i) {

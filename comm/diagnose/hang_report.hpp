@@ -62,7 +62,7 @@ struct HangReport {
     std::string driver;
     RailState state = RailState::unknown;
   };
-  enum class PeerState : std::uint8_t { resolving, connecting, up, left, failed };
+  enum class PeerState : std::uint8_t { resolving, connecting, up, disconnected, failed };
   struct Peer {
     int rank = 0;
     PeerState state = PeerState::resolving;
@@ -89,7 +89,7 @@ struct HangReport {
     std::uint64_t quiet_ns = 0;   ///< since that event
   };
   enum class WorkerState : std::uint8_t { off, polling, sleeping };
-  enum class HelperState : std::uint8_t { off, parked, looking, helping };
+  enum class OnDemandState : std::uint8_t { off, parked, checking, helping };
   enum class WaitKind : std::uint8_t { wait, barrier, finalize, condition };
   struct Waiter {
     WaitKind kind = WaitKind::wait;
@@ -103,17 +103,17 @@ struct HangReport {
   std::uint64_t unpolled_ns = 0;  ///< since a thread has polled in vain; 0 in a report that was not asked for.
   std::uint64_t pending = 0;      ///< all requests
   Requests sends, receives;
-  std::uint64_t held = 0;         ///< receives without a buffer that have their message.
-  std::uint64_t collectives = 0;  ///< in progress; their messages are among the rows.
-  std::vector<Peer> peers;        ///< the peers of the rows first
+  std::uint64_t matched_unbound = 0;  ///< receives without a buffer that have their message.
+  std::uint64_t collectives = 0;      ///< in progress; their messages are among the rows.
+  std::vector<Peer> peers;            ///< the peers of the rows first
   std::uint64_t all_peers = 0;
   std::vector<Unexpected> unexpected;
   std::vector<Driver> drivers;
   bool armed = false;  ///< the last thread that went to sleep found nothing and had all drivers armed
   WorkerState worker = WorkerState::off;
-  HelperState helper = HelperState::off;
-  std::uint64_t worker_epoch = 0, worker_still_ns = 0;  ///< how long its epoch has not moved.
-  std::vector<Waiter> waiters;                          ///< longest first
+  OnDemandState on_demand_progress = OnDemandState::off;
+  std::uint64_t worker_heartbeats = 0, worker_still_ns = 0;  ///< how long its heartbeat has not moved.
+  std::vector<Waiter> waiters;                               ///< longest first
   std::uint64_t all_waiters = 0;
 };
 

@@ -45,8 +45,8 @@ HangReport::Request row_of(const Candidate& one) {
     row.tag = request.status_tag;
   }
   if (one.state != State::copying) {  // while copying, these numbers belong to the copying thread
-    row.moved = request.withheld ? 0 : request.moved;
-    row.wanted = request.withheld ? 0 : request.expected;
+    row.moved = request.credit_blocked ? 0 : request.moved;
+    row.wanted = request.credit_blocked ? 0 : request.expected;
   }
   return row;
 }
@@ -110,10 +110,10 @@ void add_queued(const Engine& engine, Rows& rows) {
   for (const auto& peer : engine.active_peers) {
     const auto add = [&](const strategies::Item& item, State state) {
       if (item.kind != strategies::Kind::envelope) return;
-      if (!request_of_item(item).withheld) rows.add(request_of_item(item), state);
+      if (!request_of_item(item).credit_blocked) rows.add(request_of_item(item), state);
     };
-    const Request* withheld = peer->withheld != nullptr ? peer->withheld->first : nullptr;
-    for (; withheld != nullptr; withheld = withheld->withheld_next) rows.add(*withheld, State::waits_for_credit);
+    const Request* blocked = peer->blocked_sends != nullptr ? peer->blocked_sends->first : nullptr;
+    for (; blocked != nullptr; blocked = blocked->blocked_next) rows.add(*blocked, State::waits_for_credit);
     const State state = state_of_queued(*peer);
     peer->backlog->each([&](const strategies::Item& item) { add(item, state); });
     for (const auto& rail : peer->rails) {
@@ -141,8 +141,8 @@ void add_arriving(Engine& engine, Rows& rows) {
     if (request.receive.node.queued) return;  // posted, with an RTR to its sender
     rows.add(request, request.copying ? State::copying : State::waits_for_data);
   });
-  for (const auto& pull : engine.large.all_pulls) {
-    if (pull->request != nullptr && !pull->claims) rows.add(*pull->request, State::copying);
+  for (const auto& copy : engine.large.all_copies) {
+    if (copy->request != nullptr && !copy->claims) rows.add(*copy->request, State::copying);
   }
 }
 

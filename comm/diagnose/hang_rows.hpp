@@ -8,7 +8,7 @@
 // each state:
 //
 //   sends:     backlogs ─▶ packets with drivers ─▶ Engine::sends (announced, synchronous)
-//   receives:  matcher ─▶ Engine::transfers, Engine::all_pulls
+//   receives:  matcher ─▶ Engine::transfers, Engine::all_copies
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@
 #include "comm/link/sequencing.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/wire/wire.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm {
 
@@ -47,7 +47,7 @@ struct Resolve : ltask::Task, CallOp {
 /// Handles a peer that cannot be reached. The bootstrap may already know that the peer has died, before the launcher's
 /// own report arrives.
 void unreachable(Engine& engine, Peer& peer, int error, const std::string& why) {
-  CANELE_MARK(peer_unreachable);
+  CANELE_COVER(peer_unreachable);
   if (engine.bootstrap->has_died(peer.rank)) return launcher_failed(engine, peer.rank);
   engine.fail_peer(peer, error, true, why);
 }
@@ -58,7 +58,7 @@ void resolved(Context& context, CallOp& op) {
   --engine.resolving;
   Peer& peer = engine.peer(resolve->rank);
   if (peer.state != Peer::State::resolving) {  // it connected first, or has failed
-    CANELE_MARK(resolved_too_late);
+    CANELE_COVER(resolved_too_late);
     return;
   }
   if (!resolve->ok) {
@@ -165,9 +165,9 @@ Blob make_address(const Engine& engine) {
   Blob blob;
   put(blob, wire::version);
   put_bytes(blob, CANELE_VERSION, sizeof CANELE_VERSION - 1);
-  for (const auto& slot : engine.slots) {
-    put_bytes(blob, slot->label.data(), slot->label.size());
-    put_bytes(blob, slot->address.data(), slot->address.size());
+  for (const auto& instance : engine.instances) {
+    put_bytes(blob, instance->label.data(), instance->label.size());
+    put_bytes(blob, instance->address.data(), instance->address.size());
   }
   if (engine.checksums) {  // under a name that no driver has
     put_bytes(blob, checksum_label.data(), checksum_label.size());
@@ -193,20 +193,20 @@ void resolve(Engine& engine, Peer& peer) {
   engine.tasks.submit(*task);
 }
 
-Rail& add_rail(Peer& peer, DriverSlot* slot) {
+Rail& add_rail(Peer& peer, DriverInstance* instance) {
   // The first rail exists before its driver is known.
-  if (peer.rails.size() == 1 && peer.rail->slot == nullptr) {
-    peer.rail->slot = slot;
+  if (peer.rails.size() == 1 && peer.rail->instance == nullptr) {
+    peer.rail->instance = instance;
     return *peer.rail;
   }
   peer.rails.push_back(std::make_unique<Rail>());
   Rail& rail = *peer.rails.back();
   rail.peer = &peer;
-  rail.slot = slot;
+  rail.instance = instance;
   rail.sent_op.kind = OpKind::sent;
   rail.sent_op.rail = &rail;
   std::sort(peer.rails.begin(), peer.rails.end(), [](const auto& a, const auto& b) {
-    return a->slot != nullptr && b->slot != nullptr && a->slot->index < b->slot->index;
+    return a->instance != nullptr && b->instance != nullptr && a->instance->index < b->instance->index;
   });
   return rail;
 }
@@ -214,36 +214,36 @@ Rail& add_rail(Peer& peer, DriverSlot* slot) {
 namespace {
 
 /// Starts to connect through one driver. If the driver cannot reach the peer, the rail is dead at once.
-void try_driver(Engine& engine, Peer& peer, DriverSlot& slot, drivers::Address address) {
-  Rail& rail = add_rail(peer, &slot);
+void try_driver(Engine& engine, Peer& peer, DriverInstance& instance, drivers::Address address) {
+  Rail& rail = add_rail(peer, &instance);
   rail.address = std::move(address);
-  if (!slot.memory_only()) {
+  if (!instance.memory_only()) {
     rail.state = Rail::State::connect;
-    slot.push_flush(rail);
+    instance.push_flush(rail);
     return;
   }
   if (peer.rank == engine.rank) {  // nothing could arrive from this rank itself before
-    engine.polled_slots.push_back(&slot);
-    engine.departures.rouse(engine.sleeper);
+    engine.polled_instances.push_back(&instance);
+    engine.after_unlock.wake(engine.sleeper);
   }
-  rail.dead = slot.driver->connect(peer.rank, rail.address) == drivers::Status::failed;
+  rail.dead = instance.driver->connect(peer.rank, rail.address) == drivers::Status::failed;
 }
 
 /// Starts to connect through every driver of a group. Returns false if none of them may reach the peer, or if the peer
 /// has failed meanwhile.
 bool try_group(Engine& engine, Peer& peer, std::size_t group) {
   const bool self = peer.rank == engine.rank;
-  for (const auto& slot : engine.slots) {
-    if (slot->group != group || self != slot->driver->capabilities().reaches_self) continue;
-    if (peer.rail_of(*slot) != nullptr) continue;  // the peer connected first
+  for (const auto& instance : engine.instances) {
+    if (instance->group != group || self != instance->driver->capabilities().reaches_self) continue;
+    if (peer.rail_of(*instance) != nullptr) continue;  // the peer connected first
     drivers::Address address;
     std::string why;
-    if (!find_address(peer.address, slot->label, &address, &why)) {
+    if (!find_address(peer.address, instance->label, &address, &why)) {
       engine.fail_peer(peer, CANELE_EVERSION, true, why);
       return false;
     }
     if (address.empty() && !self) continue;  // the peer does not use this driver
-    try_driver(engine, peer, *slot, std::move(address));
+    try_driver(engine, peer, *instance, std::move(address));
   }
   return peer.connects();
 }
@@ -251,15 +251,15 @@ bool try_group(Engine& engine, Peer& peer, std::size_t group) {
 }  // namespace
 
 void connect(Engine& engine, Peer& peer) {
-  const std::size_t groups = engine.slots.empty() ? 0 : engine.slots.back()->group + 1;
+  const std::size_t groups = engine.instances.empty() ? 0 : engine.instances.back()->group + 1;
   if (std::string why; !agree_on_checksums(engine, peer, &why)) {
     engine.fail_peer(peer, CANELE_EVERSION, true, why);
     return;
   }
-  while (peer.next_group < groups && !peer.gone()) {
+  while (peer.next_group < groups && !peer.disconnected()) {
     if (try_group(engine, peer, peer.next_group++)) return;
   }
-  if (peer.state == Peer::State::up || peer.gone()) return;
+  if (peer.state == Peer::State::up || peer.disconnected()) return;
   unreachable(engine, peer, CANELE_EDRIVER,
               "no driver of this rank reaches it (CANELE_DRIVERS=" + engine.settings->text(Setting::drivers) + ")" +
                   (peer.reason.empty() ? "" : "; " + peer.reason));
@@ -269,12 +269,12 @@ void connect(Engine& engine, Peer& peer) {
 /// completes such a transfer first; else it is the first one. An estimate alone does not change the user's order.
 static void choose_rail(Peer& peer) {
   constexpr std::uint64_t large = 1 << 20;
-  const auto measured = [](const auto& rail) { return !rail->up || rail->slot->costs.measured; };
+  const auto measured = [](const auto& rail) { return !rail->up || rail->instance->costs.measured; };
   const bool by_cost = std::all_of(peer.rails.begin(), peer.rails.end(), measured);
   Rail* best = nullptr;
   for (const auto& rail : peer.rails) {
     if (!rail->up) continue;
-    if (best == nullptr || (by_cost && rail->slot->costs.time_ns(large) < best->slot->costs.time_ns(large))) {
+    if (best == nullptr || (by_cost && rail->instance->costs.time_ns(large) < best->instance->costs.time_ns(large))) {
       best = rail.get();
     }
   }
@@ -284,8 +284,8 @@ static void choose_rail(Peer& peer) {
 /// Marks the rail as usable.
 static void rail_up(Engine& engine, Rail& rail) {
   rail.up = true;
-  rail.slot->connected_peers.fetch_add(1, std::memory_order_relaxed);
-  if (!rail.slot->memory_only()) {
+  rail.instance->connected_peers.fetch_add(1, std::memory_order_relaxed);
+  if (!rail.instance->memory_only()) {
     engine.system_peers.fetch_add(1, std::memory_order_relaxed);
   } else if (rail.peer->rank != engine.rank) {
     engine.memory_in_use.store(true, std::memory_order_relaxed);
@@ -294,70 +294,70 @@ static void rail_up(Engine& engine, Rail& rail) {
 
 bool rail_down(Engine& engine, Rail& rail) {
   if (!std::exchange(rail.up, false)) return false;
-  rail.slot->connected_peers.fetch_sub(1, std::memory_order_relaxed);
-  if (!rail.slot->memory_only()) engine.system_peers.fetch_sub(1, std::memory_order_relaxed);
+  rail.instance->connected_peers.fetch_sub(1, std::memory_order_relaxed);
+  if (!rail.instance->memory_only()) engine.system_peers.fetch_sub(1, std::memory_order_relaxed);
   return true;
 }
 
 /// Returns true if the process behind this connection is the one that is known, or the first one.
-static bool is_same_process(Peer& peer, const DriverSlot& slot) {
-  const std::uint64_t incarnation = slot.driver->incarnation_of(peer.rank);
+static bool is_same_process(Peer& peer, const DriverInstance& instance) {
+  const std::uint64_t incarnation = instance.driver->incarnation_of(peer.rank);
   if (incarnation == 0 || incarnation == peer.incarnation) return true;
   return std::exchange(peer.incarnation, incarnation) == 0;
 }
 
-Rail* connected(Engine& engine, DriverSlot& slot, int rank) {
+Rail* connected(Engine& engine, DriverInstance& instance, int rank) {
   Peer& peer = engine.peer(rank);
-  if (!peer.gone() && !is_same_process(peer, slot)) {
-    CANELE_RARE_MARK(another_process_connected);
+  if (!peer.disconnected() && !is_same_process(peer, instance)) {
+    CANELE_COVER_RARE(another_process_connected);
     engine.fail_peer(peer, CANELE_EPEER, true, "another process has taken its place");
   }
-  Rail* rail = peer.rail_of(slot);
-  if (peer.gone()) return rail != nullptr ? rail : &add_rail(peer, &slot);
+  Rail* rail = peer.rail_of(instance);
+  if (peer.disconnected()) return rail != nullptr ? rail : &add_rail(peer, &instance);
   if (rail != nullptr && (rail->up || rail->dead)) return nullptr;
   // Only drivers of one group keep their packets in a common order. So the group that connected first stays.
-  if (peer.state == Peer::State::up && peer.rail->slot->group != slot.group) return nullptr;
-  if (rail == nullptr) rail = &add_rail(peer, &slot);
+  if (peer.state == Peer::State::up && peer.rail->instance->group != instance.group) return nullptr;
+  if (rail == nullptr) rail = &add_rail(peer, &instance);
   if (rail->state == Rail::State::connect && !rail->in_flush) rail->state = Rail::State::idle;
-  rail->local = slot.driver->is_local(rank);
+  rail->local = instance.driver->is_local(rank);
   rail_up(engine, *rail);
-  const bool several = std::count_if(engine.slots.begin(), engine.slots.end(),
-                                     [&](const auto& one) { return one->group == slot.group; }) > 1;
+  const bool several = std::count_if(engine.instances.begin(), engine.instances.end(),
+                                     [&](const auto& one) { return one->group == instance.group; }) > 1;
   if (several) {
-    bundle::begin(engine, peer, slot.group);
+    sequencing::begin(engine, peer, instance.group);
   } else {
-    send_path::set_inline_limit(engine, *rail);
-    rail->lines = slot.driver->shared_lines(rank);
+    send_path::update_fast_limits(engine, *rail);
+    rail->lines = instance.driver->shared_lines(rank);
   }
   peer.state = Peer::State::up;
   choose_rail(peer);
-  if (engine.stage == Stage::leaving && rank != engine.rank) say_bye(engine, peer);
+  if (engine.stage == Stage::leaving && rank != engine.rank) send_goodbye(engine, peer);
   engine.trace(Event::peer_connected, rank);
-  engine.log(LogLevel::debug, "connected to rank " + std::to_string(rank) + " by " + slot.label);
-  engine.mark_dirty(peer);
+  engine.log(LogLevel::debug, "connected to rank " + std::to_string(rank) + " by " + instance.label);
+  engine.mark_backlogged(peer);
   if (rank != engine.rank && engine.bootstrap->has_died(rank)) {  // the launcher's report came before this rail did
-    CANELE_RARE_MARK(rail_of_the_dead_came_up);
-    tell_of_death(*rail);
+    CANELE_COVER_RARE(rail_of_the_dead_came_up);
+    report_failure(*rail);
   }
   return nullptr;
 }
 
 void rail_failed(Engine& engine, Rail& rail) {
   Peer& peer = *rail.peer;
-  if (rail.dead || peer.gone()) return;
+  if (rail.dead || peer.disconnected()) return;
   rail.dead = true;
   if (rail_down(engine, rail)) {
     choose_rail(peer);
-    CANELE_MARK(rail_lost);
-    bundle::rail_lost(engine, peer, rail);
+    CANELE_COVER(rail_lost);
+    sequencing::rail_lost(engine, peer, rail);
   } else if (peer.state != Peer::State::up && !peer.connects()) {
     connect(engine, peer);
   }
 }
 
-void say_bye(Engine& engine, Peer& peer) {
+void send_goodbye(Engine& engine, Peer& peer) {
   link::control(engine, peer, wire::Type::bye, 0, 0, 0, nullptr, 0);
-  bundle::leave(engine, peer);
+  sequencing::close_rails(engine, peer);
 }
 
 /// Returns whether the end of a connection to this peer is expected. A peer that has received this rank's bye closes
@@ -367,37 +367,37 @@ static bool closes_in_good_order(const Engine& engine, const Peer& peer) {
   return engine.stage == Stage::finalizing && peer.counters.read(Counter::packets_received) == 0;
 }
 
-void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::string_view reason) {
+void driver_failed(Engine& engine, DriverInstance& instance, int rank, bool lost, std::string_view reason) {
   if (rank < 0 || rank >= engine.size) return;
   Peer& peer = engine.peer(rank);
-  Rail* rail = peer.rail_of(slot);
+  Rail* rail = peer.rail_of(instance);
   if (rail == nullptr || rail->dead) return;
-  if (peer.gone()) {
-    CANELE_MARK(driver_lets_go_of_the_gone);
+  if (peer.disconnected()) {
+    CANELE_COVER(driver_releases_disconnected);
     return given_back(engine, *rail);
   }
   const bool leaving = closes_in_good_order(engine, peer);
   const bool others =
       std::any_of(peer.rails.begin(), peer.rails.end(), [&](const auto& one) { return one.get() != rail && one->up; });
   if (peer.state == Peer::State::up && !rail->up) {
-    CANELE_MARK(unused_rail_failed);
+    CANELE_COVER(unused_rail_failed);
     rail_failed(engine, *rail);  // it was not used
   } else if (peer.state == Peer::State::connecting && !lost) {
-    CANELE_MARK(driver_does_not_reach);
-    peer.reason = slot.label + ": " + std::string(reason);
+    CANELE_COVER(driver_does_not_reach);
+    peer.reason = instance.label + ": " + std::string(reason);
     rail_failed(engine, *rail);
   } else if (peer.state == Peer::State::up && others) {
     if (!leaving && engine.stage == Stage::finalizing) {
-      CANELE_RARE_MARK(rail_ended_before_the_bye);  // it may come by the others; if not, the peer counts as lost
+      CANELE_COVER_RARE(rail_ended_before_the_bye);  // it may come by the others; if not, the peer counts as lost
     } else if (!leaving) {
       engine.counters.add(Counter::rails_failed);
-      engine.log(LogLevel::warning, "the " + slot.label + " rail to rank " + std::to_string(rank) + " is lost (" +
+      engine.log(LogLevel::warning, "the " + instance.label + " rail to rank " + std::to_string(rank) + " is lost (" +
                                         std::string(reason) + "); its messages continue on the other rails");
     }
     rail_failed(engine, *rail);
   } else {
-    if (leaving) CANELE_MARK(connection_closed_in_good_order);
-    engine.fail_peer(peer, CANELE_EPEER, !leaving, reason, &slot);
+    if (leaving) CANELE_COVER(connection_closed_in_good_order);
+    engine.fail_peer(peer, CANELE_EPEER, !leaving, reason, &instance);
   }
 }
 

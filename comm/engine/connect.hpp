@@ -26,22 +26,22 @@ Blob make_address(const Engine& engine);
 void resolve(Engine& engine, Peer& peer);
 /// Tries the drivers of the next group.
 void connect(Engine& engine, Peer& peer);
-Rail& add_rail(Peer& peer, DriverSlot* slot);
+Rail& add_rail(Peer& peer, DriverInstance* instance);
 /// Marks the rail as no longer usable. Returns false if it never was.
 bool rail_down(Engine& engine, Rail& rail);
 /// Handles the failure of one rail, before or after it was up. Other rails take over, or other drivers are tried.
 void rail_failed(Engine& engine, Rail& rail);
 /// Tells the peer that this rank leaves.
-void say_bye(Engine& engine, Peer& peer);
+void send_goodbye(Engine& engine, Peer& peer);
 /// Handles a connection that a driver has established. Returns nullptr, or the rail by which a peer must be told that
 /// this rank has given it up.
-Rail* connected(Engine& engine, DriverSlot& slot, int rank);
-void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::string_view reason);
+Rail* connected(Engine& engine, DriverInstance& instance, int rank);
+void driver_failed(Engine& engine, DriverInstance& instance, int rank, bool lost, std::string_view reason);
 /// Handles the launcher's report that a rank has died. It matters only where no driver would notice.
 void launcher_failed(Engine& engine, int rank);
 /// Tells the driver of one rail that its peer has died, unless the driver detects that itself. The driver answers with
 /// failed().
-void tell_of_death(Rail& rail);
+void report_failure(Rail& rail);
 /// Handles that the driver of this rail no longer uses any memory of this rank. The peer had failed before, for another
 /// reason.
 void given_back(Engine& engine, Rail& rail);

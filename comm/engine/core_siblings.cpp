@@ -9,7 +9,7 @@
 
 namespace canele::comm {
 
-void Neighbours::find(Platform& platform, int own, int size) {
+void CoreSiblings::find(Platform& platform, int own, int size) {
   constexpr std::size_t few = 15;  // checking more of them takes as long as a context switch
   here_.clear();
   const int unit = platform.share_of_units(static_cast<unsigned>(own));
@@ -20,19 +20,19 @@ void Neighbours::find(Platform& platform, int own, int size) {
   if (here_.size() > few) here_.clear();
 }
 
-bool Neighbours::is_here(int rank) const noexcept {
-  return std::any_of(here_.begin(), here_.end(), [rank](const Neighbour& one) { return one.rank == rank; });
+bool CoreSiblings::is_here(int rank) const noexcept {
+  return std::any_of(here_.begin(), here_.end(), [rank](const Sibling& one) { return one.rank == rank; });
 }
 
-bool Neighbours::expects_from_elsewhere(const Request& request) const noexcept {
+bool CoreSiblings::expects_from_elsewhere(const Request& request) const noexcept {
   if (here_.empty() || request.kind != Request::Kind::receive) return false;
   const PostedNode& node = request.receive.node;
   return node.source >= 0 && node.mask == CANELE_TAG_EXACT && !is_here(node.source);
 }
 
-bool Neighbours::all_wait(const Engine& engine, const Request& receive) noexcept {
+bool CoreSiblings::all_wait(const Engine& engine, const Request& receive) noexcept {
   bool all = true;
-  for (Neighbour& one : here_) {
+  for (Sibling& one : here_) {
     const Peer* const peer = engine.peers[one.rank];
     const std::uint32_t now = peer != nullptr ? peer->next_in : one.seen;
     all = all && now != one.seen &&

@@ -10,27 +10,28 @@
 
 namespace canele::comm {
 
-void PutOffs::add(PutOff& one) {
-  assert(one.date_ns != 0 && "0 stands for an empty list");
+void DeferredWorkList::add(DeferredWork& one) {
+  assert(one.deadline_ns != 0 && "0 stands for an empty list");
   const std::lock_guard guard(mutex_);
   one.listed = true;
   one.prev = nullptr;
   one.next = first_;
   if (first_ != nullptr) first_->prev = &one;
   first_ = &one;
-  earliest_.store(std::min(earliest_ns(), one.date_ns), std::memory_order_relaxed);
+  earliest_.store(std::min(earliest_ns(), one.deadline_ns), std::memory_order_relaxed);
 }
 
-void PutOffs::unlink(PutOff& one) {
+void DeferredWorkList::unlink(DeferredWork& one) {
   (one.prev != nullptr ? one.prev->next : first_) = one.next;
   if (one.next != nullptr) one.next->prev = one.prev;
   one.listed = false;
   std::uint64_t earliest = first_ == nullptr ? 0 : never;
-  for (const PutOff* left = first_; left != nullptr; left = left->next) earliest = std::min(earliest, left->date_ns);
+  for (const DeferredWork* left = first_; left != nullptr; left = left->next)
+    earliest = std::min(earliest, left->deadline_ns);
   earliest_.store(earliest, std::memory_order_relaxed);
 }
 
-bool PutOffs::remove(PutOff& one) {
+bool DeferredWorkList::remove(DeferredWork& one) {
   const std::lock_guard guard(mutex_);
   if (!one.listed) return false;
   unlink(one);
@@ -39,10 +40,10 @@ bool PutOffs::remove(PutOff& one) {
 
 /// Takes out and holds one object whose deadline is not after `latest_ns`. Returns nullptr if none is left. An object
 /// whose hold() fails has ended and is about to be removed.
-std::pair<PutOff*, std::shared_ptr<void>> PutOffs::take(std::uint64_t latest_ns) {
+std::pair<DeferredWork*, std::shared_ptr<void>> DeferredWorkList::take(std::uint64_t latest_ns) {
   const std::lock_guard guard(mutex_);
-  for (PutOff* one = first_; one != nullptr; one = one->next) {
-    if (one->date_ns > latest_ns) continue;
+  for (DeferredWork* one = first_; one != nullptr; one = one->next) {
+    if (one->deadline_ns > latest_ns) continue;
     std::shared_ptr<void> keeps = one->hold();
     if (keeps == nullptr) continue;
     unlink(*one);
@@ -51,8 +52,8 @@ std::pair<PutOff*, std::shared_ptr<void>> PutOffs::take(std::uint64_t latest_ns)
   return {};
 }
 
-bool PutOffs::resume(PutOff::Because because, std::uint64_t now_ns) {
-  const std::uint64_t latest = because == PutOff::Because::overdue ? now_ns : never;
+bool DeferredWorkList::resume(DeferredWork::Because because, std::uint64_t now_ns) {
+  const std::uint64_t latest = because == DeferredWork::Because::expired ? now_ns : never;
   bool some = false;
   for (;;) {
     const auto [one, keeps] = take(latest);

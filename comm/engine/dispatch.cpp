@@ -19,7 +19,7 @@
 #include "comm/rendezvous/receiver_initiated.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
 #include "comm/rendezvous/shared_copy.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm {
 
@@ -29,17 +29,17 @@ Written Engine::write_item(Peer& peer, strategies::Item& item, std::byte* out, P
   return send_path::write_item(*this, peer, item, out, staged);
 }
 
-void Engine::item_left(strategies::Item& item) { send_path::item_left(*this, item); }
+void Engine::item_sent(strategies::Item& item) { send_path::item_sent(*this, item); }
 
-void Engine::bulk_left(Peer& peer, Request& request, std::size_t bytes) {
-  send_path::bulk_left(*this, peer, request, bytes);
+void Engine::bulk_sent(Peer& peer, Request& request, std::size_t bytes) {
+  send_path::bulk_sent(*this, peer, request, bytes);
 }
 
 const char* Engine::parse_chunks(Peer& peer, std::span<const std::byte> bytes, std::size_t* done) {
-  return receive_path::chunks(*this, peer, bytes, done);
+  return receive_path::parse_chunks(*this, peer, bytes, done);
 }
 
-void Engine::landing_closed(Peer& peer, std::size_t index) { rendezvous::landing_closed(*this, peer, index); }
+void Engine::destination_closed(Peer& peer, std::size_t index) { rendezvous::destination_closed(*this, peer, index); }
 
 void Engine::rail_failed(Rail& rail) { peers::rail_failed(*this, rail); }
 
@@ -54,8 +54,8 @@ const char* Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
       return receive_path::on_eager(*this, peer, chunk.head, chunk.payload);
     case wire::Type::rts:
       return rendezvous::on_rts(*this, peer, chunk.head, chunk.payload);
-    case wire::Type::cast:
-      return multicast::on_cast(*this, peer, chunk.head, chunk.payload);
+    case wire::Type::multicast_rts:
+      return multicast::on_multicast_rts(*this, peer, chunk.head, chunk.payload);
     case wire::Type::cts:
       return rendezvous::on_cts(*this, peer, chunk.head.tag, chunk.payload);
     case wire::Type::fin:
@@ -65,80 +65,82 @@ const char* Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
     case wire::Type::session:
       return receive_path::on_session(*this, peer, chunk.head, chunk.payload);
     case wire::Type::bye:
-      CANELE_MARK(peer_left);
+      CANELE_COVER(peer_left);
       fail_peer(peer, CANELE_EPEER, false, "it has left the job");
       return nullptr;
-    case wire::Type::seen:
-      mark_dirty(peer);
-      return bundle::seen(peer, chunk.head.tag);
-    case wire::Type::again:
-      rendezvous::on_again(*this, peer, chunk.head.tag);
+    case wire::Type::cumulative_ack:
+      mark_backlogged(peer);
+      return sequencing::on_cumulative_ack(peer, chunk.head.tag);
+    case wire::Type::regrant:
+      rendezvous::on_regrant(*this, peer, chunk.head.tag);
       return nullptr;
     case wire::Type::rtr:
-      return advert::on_rtr(*this, peer, chunk.head, chunk.payload);
-    case wire::Type::share:
-      return advert::on_share(*this, peer, chunk.head.tag, chunk.payload);
-    case wire::Type::placed:
-      return shared_copy::on_placed(*this, peer, chunk.head.tag);
+      return rtr::on_rtr(*this, peer, chunk.head, chunk.payload);
+    case wire::Type::shared_copy:
+      return rtr::on_shared_copy(*this, peer, chunk.head.tag, chunk.payload);
+    case wire::Type::copy_done:
+      return shared_copy::on_copy_done(*this, peer, chunk.head.tag);
     case wire::Type::credit:
-      return flow_out::on_credit(*this, peer, chunk.head.tag);
-    case wire::Type::withheld:
-      return flow_in::on_withheld(*this, peer, chunk.head.tag != 0, chunk.head.seq) ? nullptr : try_later;
-    case wire::Type::resume:
-      return flow_out::on_resume(*this, peer, chunk.head, chunk.payload);
-    case wire::Type::resumed:
-      return flow_in::on_resumed(*this, peer, chunk.head.tag, chunk.head.seq);
-    case wire::Type::offer:
-      return rendezvous::on_offer(*this, peer, chunk.head, chunk.payload);
-    case wire::Type::answer:
-      return flow_out::on_answer(*this, peer, chunk.head.tag, chunk.head.seq);
-    case wire::Type::want:
-      return multicast::on_want(*this, peer, chunk.head, chunk.payload);
-    case wire::Type::served:
-      return multicast::on_served(*this, peer, chunk.head, chunk.payload);
-    case wire::Type::elsewhere:
-      return multicast::on_elsewhere(*this, peer, chunk.head, chunk.payload);
-    case wire::Type::closing:
+      return credit_sender::on_credit(*this, peer, chunk.head.tag);
+    case wire::Type::blocked:
+      return credit_receiver::on_blocked(*this, peer, chunk.head.tag != 0, chunk.head.seq) ? nullptr : try_later;
+    case wire::Type::solicit:
+      return credit_sender::on_solicit(*this, peer, chunk.head, chunk.payload);
+    case wire::Type::solicit_done:
+      return credit_receiver::on_solicit_done(*this, peer, chunk.head.tag, chunk.head.seq);
+    case wire::Type::blocked_envelope:
+      return rendezvous::on_blocked_envelope(*this, peer, chunk.head, chunk.payload);
+    case wire::Type::blocked_reply:
+      return credit_sender::on_blocked_reply(*this, peer, chunk.head.tag, chunk.head.seq);
+    case wire::Type::multicast_cts:
+      return multicast::on_multicast_cts(*this, peer, chunk.head, chunk.payload);
+    case wire::Type::multicast_done:
+      return multicast::on_multicast_done(*this, peer, chunk.head, chunk.payload);
+    case wire::Type::multicast_redirect:
+      return multicast::on_multicast_redirect(*this, peer, chunk.head, chunk.payload);
+    case wire::Type::rail_close:
       peer.closing = true;
       return nullptr;
-    case wire::Type::numbered:
-      return "a packet number is not at the front of its packet";
+    case wire::Type::sequenced:
+      return "a sequence number is not at the front of its packet";
   }
   return "a chunk is of no known type";
 }
 
 std::byte* Engine::write_rts(Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
-                             const Adverts::Theirs* offered) {
+                             const RtrTable::RemoteRtr* offered) {
   return rendezvous::write_rts(*this, peer, request, head, out, staged, offered);
 }
 
 void Engine::start_transfer(Request& request, Message& message) {
-  const std::uint32_t id = message.origin().cast;
+  const std::uint32_t id = message.origin().multicast_id;
   if (id != 0) request.receive.sink = multicast::find(*this, message.source, id);
-  rendezvous::start(*this, request, peer(message.source), message.handle(), message.exposed(),
-                    message.origin().exposed_by);
+  rendezvous::start_transfer(*this, request, peer(message.source), message.handle(), message.rkey(),
+                             message.origin().rkey_driver);
 }
 
-void Engine::receive_posted(Request& request, Peer& peer) { advert::offer(*this, request, peer); }
+void Engine::receive_posted(Request& request, Peer& peer) { rtr::send(*this, request, peer); }
 
-bool Engine::withdraw_rtr(Request& request) { return advert::withdraw(*this, request); }
+bool Engine::withdraw_rtr(Request& request) { return rtr::withdraw(*this, request); }
 
-void Engine::forget_rtr(Request& request) { advert::forget(*this, request); }
+void Engine::forget_rtr(Request& request) { rtr::forget(*this, request); }
 
-void Engine::buffered_send_over(Request& request) { deposit::over(*this, request); }
+void Engine::buffered_send_done(Request& request) { buffered::complete(*this, request); }
 
 // ---- of a multicast -------------------------------------------------------------------------------------------------
 
-std::size_t Engine::route_size(const Request& leg) const { return multicast::route_size(leg_of(leg)); }
+std::size_t Engine::route_size(const Request& send) const { return multicast::route_size(destination_send_of(send)); }
 
-std::byte* Engine::write_route(const Request& leg, std::byte* out) const {
-  return multicast::write_route(*this, leg_of(leg), out);
+std::byte* Engine::write_route(const Request& send, std::byte* out) const {
+  return multicast::write_route(*this, destination_send_of(send), out);
 }
 
-bool Engine::is_read_elsewhere(const Request& request) const { return multicast::is_served(request); }
+bool Engine::is_read_elsewhere(const Request& request) const { return multicast::has_parent(request); }
 
-const drivers::Exposure& Engine::shelved_source(const Request& leg) const { return leg_of(leg).whole->shelved; }
+const drivers::MemoryKey& Engine::segment_key_of(const Request& send) const {
+  return destination_send_of(send).multicast->segment_key;
+}
 
-void Engine::forward_paused(Request& forward) { multicast::paused(*this, forward); }
+void Engine::forward_paused(Request& send) { multicast::on_available_sent(*this, destination_send_of(send)); }
 
 }  // namespace canele::comm

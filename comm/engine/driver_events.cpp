@@ -3,10 +3,10 @@
 // Callbacks of the drivers: see drivers/driver.hpp.
 //
 // Called inside the driver's poll(). For a memory-only driver that is under the engine's lock. For any other driver it
-// is under the slot's gate, so the callback takes the engine's lock itself.
+// is under the instance's `call_lock`, so the callback takes the engine's lock itself.
 //
-// landing() gives out user memory, which the driver then writes without the lock. That is safe: the engine drops a
-// transfer of a connected peer only within a callback of the driver itself.
+// bulk_destination() gives out user memory, which the driver then writes without the lock. That is safe: the engine
+// drops a transfer of a connected peer only within a callback of the driver itself.
 #include "comm/engine/connect.hpp"
 #include "comm/engine/engine.hpp"
 #include "comm/link/transmit.hpp"
@@ -16,7 +16,7 @@
 #include "comm/rendezvous/async_get.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
 #include "comm/state/driver_instance.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm {
 namespace {
@@ -24,7 +24,8 @@ namespace {
 /// Holds the engine's lock during a callback, unless the caller has it already.
 class CallbackLock {
  public:
-  explicit CallbackLock(DriverSlot& slot) : engine_(slot.memory_only() ? nullptr : &engine_of(slot.context)) {
+  explicit CallbackLock(DriverInstance& instance)
+      : engine_(instance.memory_only() ? nullptr : &engine_of(instance.context)) {
     if (engine_ != nullptr) engine_->lock_for_callback();
   }
   ~CallbackLock() {
@@ -39,19 +40,19 @@ class CallbackLock {
 
 }  // namespace
 
-DriverSlot::DriverSlot(Context& owner, const drivers::DriverFactory& from)
+DriverInstance::DriverInstance(Context& owner, const drivers::DriverFactory& from)
     : context(owner), factory(from), driver(from.create()) {
   const Engine& engine = engine_of(owner);
   rank = owner.rank;
   size = owner.size;
-  crowded = owner.crowded;
+  oversubscribed = owner.oversubscribed;
   job = engine.bootstrap->job();
   incarnation = owner.incarnation;
   secret = engine.secret;
   events = this;
 }
 
-void DriverSlot::push_flush(Rail& rail) {
+void DriverInstance::push_flush(Rail& rail) {
   assert(!rail.in_flush);
   rail.in_flush = true;
   Rail* top = flush.load(std::memory_order_relaxed);
@@ -60,13 +61,14 @@ void DriverSlot::push_flush(Rail& rail) {
   } while (!flush.compare_exchange_weak(top, &rail, std::memory_order_release, std::memory_order_relaxed));
 }
 
-void DriverSlot::push_death(Rail& rail) {
-  rail.next_death = deaths.load(std::memory_order_relaxed);
-  while (!deaths.compare_exchange_weak(rail.next_death, &rail, std::memory_order_release, std::memory_order_relaxed)) {
+void DriverInstance::push_failed(Rail& rail) {
+  rail.next_failed = failed_rails.load(std::memory_order_relaxed);
+  while (!failed_rails.compare_exchange_weak(rail.next_failed, &rail, std::memory_order_release,
+                                             std::memory_order_relaxed)) {
   }
 }
 
-Rail* DriverSlot::take_flush() {
+Rail* DriverInstance::take_flush() {
   Rail* reversed = nullptr;
   for (Rail* rail = flush.exchange(nullptr, std::memory_order_acquire); rail != nullptr;) {
     Rail* next = rail->next_flush;
@@ -78,44 +80,45 @@ Rail* DriverSlot::take_flush() {
 }
 
 // Rare cases are out of line: the registers that they need would be saved and restored for every packet.
-drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> bytes) {
+drivers::Take DriverInstance::packet(drivers::Rank from, std::span<const std::byte> bytes) {
   if (!memory_only()) return present_locked(from, bytes);
-  looks_ahead = context.matcher.is_huge();
-  if (looks_ahead) [[unlikely]]
-    return present_looking_ahead(from, bytes);
+  wants_hints = context.matcher.is_huge();
+  if (wants_hints) [[unlikely]]
+    return present_with_prefetch(from, bytes);
   return present(from, bytes);
 }
 
-[[gnu::noinline]] drivers::Take DriverSlot::present_locked(drivers::Rank from, std::span<const std::byte> bytes) {
+[[gnu::noinline]] drivers::Take DriverInstance::present_locked(drivers::Rank from, std::span<const std::byte> bytes) {
   const CallbackLock guard(*this);
   return present(from, bytes);
 }
 
-[[gnu::noinline]] drivers::Take DriverSlot::present_looking_ahead(drivers::Rank from,
-                                                                  std::span<const std::byte> bytes) {
-  context.lookahead.begin(context.matcher, context.peer(from), bytes);
+[[gnu::noinline]] drivers::Take DriverInstance::present_with_prefetch(drivers::Rank from,
+                                                                      std::span<const std::byte> bytes) {
+  context.packet_prefetch.begin(context.matcher, context.peer(from), bytes);
   const drivers::Take answer = present(from, bytes);
-  context.lookahead.end();
+  context.packet_prefetch.end();
   return answer;
 }
 
-[[gnu::always_inline]] inline drivers::Take DriverSlot::present(drivers::Rank from, std::span<const std::byte> bytes) {
+[[gnu::always_inline]] inline drivers::Take DriverInstance::present(drivers::Rank from,
+                                                                    std::span<const std::byte> bytes) {
   Peer& peer = context.peer(from);
   ++driver->counters.packets_received;
   driver->counters.bytes_received += bytes.size();
-  if (peer.gone()) [[unlikely]]
-    return of_the_gone(peer);
-  const char* wrong = receive_path::packet(context, peer, bytes);
-  return wrong == nullptr ? drivers::Take::taken : not_taken(peer, wrong, bytes.size());
+  if (peer.disconnected()) [[unlikely]]
+    return from_disconnected(peer);
+  const char* wrong = receive_path::receive_packet(context, peer, bytes);
+  return wrong == nullptr ? drivers::Take::taken : rejected_packet(peer, wrong, bytes.size());
 }
 
-drivers::RunTaken DriverSlot::packets(drivers::Rank from, const drivers::PacketRun& run) {
+drivers::RunTaken DriverInstance::packets(drivers::Rank from, const drivers::PacketRun& run) {
   Peer* const peer = context.peers[from];
-  looks_ahead = context.matcher.is_huge();
-  if (!memory_only() || looks_ahead || peer == nullptr || peer->gone()) [[unlikely]]
+  wants_hints = context.matcher.is_huge();
+  if (!memory_only() || wants_hints || peer == nullptr || peer->disconnected()) [[unlikely]]
     return DriverEvents::packets(from, run);
   const std::size_t length = run.length;
-  receive_path::ShortRun messages(context, *peer, length);
+  receive_path::ReceiveBurst messages(context, *peer, length);
   const char* wrong = nullptr;
   int taken = 0;
   const std::byte* packet = run.first;
@@ -123,115 +126,117 @@ drivers::RunTaken DriverSlot::packets(drivers::Rank from, const drivers::PacketR
     wrong = messages.take({packet, length});
     packet += run.apart;
     ++taken;
-  } while (wrong == nullptr && taken < run.count && !peer->gone());
+  } while (wrong == nullptr && taken < run.count && !peer->disconnected());
   const auto count = static_cast<std::uint64_t>(taken);
   messages.count(count);
   driver->counters.packets_received += count;
   driver->counters.bytes_received += count * length;
   if (wrong == nullptr) return {taken, drivers::Take::taken};
-  return {taken - 1, not_taken(*peer, wrong, length)};
+  return {taken - 1, rejected_packet(*peer, wrong, length)};
 }
 
-void DriverSlot::foresee(drivers::Rank from, std::span<const std::byte> bytes) noexcept {
-  static_assert(look_ahead < Lookahead::most, "what a driver shows is remembered until it is presented");
+void DriverInstance::prefetch_hint(drivers::Rank from, std::span<const std::byte> bytes) noexcept {
+  static_assert(hints_ahead < PacketPrefetch::most, "what a driver shows is remembered until it is presented");
   const Peer* peer = context.peers[from];
-  if (peer != nullptr) context.lookahead.show(*peer, bytes);
+  if (peer != nullptr) context.packet_prefetch.show(*peer, bytes);
 }
 
-[[gnu::cold, gnu::noinline]] drivers::Take DriverSlot::of_the_gone(Peer& peer) {
+[[gnu::cold, gnu::noinline]] drivers::Take DriverInstance::from_disconnected(Peer& peer) {
   if (peer.state == Peer::State::left) return drivers::Take::taken;  // late bytes
-  CANELE_MARK(packet_of_one_given_up);                               // the peer must learn of it on each of its rails
+  CANELE_COVER(packet_of_one_given_up);                              // the peer must learn of it on each of its rails
   Rail* rail = peer.rail_of(*this);
   if (rail != nullptr && !rail->dead) peers::given_back(engine_of(context), *rail);  // with this answer
-  return drivers::Take::refused;
+  return drivers::Take::rejected;
 }
 
-[[gnu::cold, gnu::noinline]] drivers::Take DriverSlot::not_taken(Peer& peer, const char* wrong, std::size_t bytes) {
+[[gnu::cold, gnu::noinline]] drivers::Take DriverInstance::rejected_packet(Peer& peer, const char* wrong,
+                                                                           std::size_t bytes) {
   if (wrong == try_later) {  // it will be presented again, and counted then
     --driver->counters.packets_received;
     driver->counters.bytes_received -= bytes;
     peer.counters.sub(Counter::packets_received);
-    return drivers::Take::later;
+    return drivers::Take::retry;
   }
   context.counters.add(Counter::connections_rejected);
   context.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a malformed packet: ") + wrong, this);
-  return drivers::Take::refused;
+  return drivers::Take::rejected;
 }
 
-int DriverSlot::landing(drivers::Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
-                        int max) {
+int DriverInstance::bulk_destination(drivers::Rank from, std::uint64_t transfer_id, std::uint64_t offset,
+                                     std::uint64_t length, iovec* out, int max) {
   const CallbackLock guard(*this);
-  return rendezvous::landing(context, context.peer(from), *this, key, offset, length, out, max);
+  return rendezvous::bulk_destination(context, context.peer(from), *this, transfer_id, offset, length, out, max);
 }
 
-void DriverSlot::landed(drivers::Rank from, std::uint64_t key, std::uint64_t /*offset*/, std::uint64_t length) {
+void DriverInstance::bulk_written(drivers::Rank from, std::uint64_t transfer_id, std::uint64_t /*offset*/,
+                                  std::uint64_t length) {
   const CallbackLock guard(*this);
   driver->counters.bulk_bytes_received += length;
-  rendezvous::landed(context, context.peer(from), *this, key, length);
+  rendezvous::bulk_written(context, context.peer(from), *this, transfer_id, length);
 }
 
-void DriverSlot::done(drivers::Token token, drivers::Status status) {
+void DriverInstance::done(drivers::Token token, drivers::Status status) {
   const CallbackLock guard(*this);
-  auto* const what = static_cast<InFlight*>(token);
-  if (what->pull) {
-    fetch::piece_done(*this, static_cast<rendezvous::Pull&>(*what), status);
+  auto* const what = static_cast<DriverToken*>(token);
+  if (what->is_get) {
+    async_get::piece_done(*this, static_cast<rendezvous::RmaCopy&>(*what), status);
   } else {
     link::packet_done(context, static_cast<Rail&>(*what), status);
   }
 }
 
-void DriverSlot::ready(drivers::Rank to) {
+void DriverInstance::ready(drivers::Rank to) {
   const CallbackLock guard(*this);
   Peer& peer = context.peer(to);
   Rail* rail = peer.rail_of(*this);
-  if (rail == nullptr || rail->dead || peer.gone()) return;
+  if (rail == nullptr || rail->dead || peer.disconnected()) return;
   rail->full = false;
   if (rail->state == Rail::State::staged && !rail->in_flush) push_flush(*rail);
-  context.mark_dirty(peer);
+  context.mark_backlogged(peer);
 }
 
-void DriverSlot::connected(drivers::Rank to) {
+void DriverInstance::connected(drivers::Rank to) {
   Rail* unwanted = nullptr;
   {
     const CallbackLock guard(*this);
     unwanted = peers::connected(engine_of(context), *this, to);
   }
-  if (unwanted != nullptr) turn_away(*unwanted);
+  if (unwanted != nullptr) reject(*unwanted);
 }
 
 /// Rejects the peer of this rail. Not called under the lock, because it may be a system call. If the driver is full,
 /// the peer is told when it sends something.
-void DriverSlot::turn_away(Rail& rail) {
-  CANELE_MARK(gone_peer_turned_away);
+void DriverInstance::reject(Rail& rail) {
+  CANELE_COVER(disconnected_peer_rejected);
   static const wire::Head bye{0, 0, 0, wire::Type::bye, 0};
   const iovec piece{const_cast<wire::Head*>(&bye), sizeof bye};
-  driver->send_packet(rail.peer->rank, &piece, 1, sizeof bye, static_cast<InFlight*>(&rail));
+  driver->send_packet(rail.peer->rank, &piece, 1, sizeof bye, static_cast<DriverToken*>(&rail));
 }
 
-void DriverSlot::failed(drivers::Rank to, bool lost, std::string_view reason) {
+void DriverInstance::failed(drivers::Rank to, bool lost, std::string_view reason) {
   const CallbackLock guard(*this);
-  context.lookahead.forget();
+  context.packet_prefetch.forget();
   peers::driver_failed(engine_of(context), *this, to, lost, reason);
 }
 
-std::uint64_t DriverSlot::now_ns() { return context.platform.now_ns(); }
-std::uint64_t DriverSlot::random() { return context.platform.random(); }
+std::uint64_t DriverInstance::now_ns() { return context.platform.now_ns(); }
+std::uint64_t DriverInstance::random() { return context.platform.random(); }
 
-std::string DriverSlot::setting(std::string_view name, std::string_view fallback) {
+std::string DriverInstance::setting(std::string_view name, std::string_view fallback) {
   return engine_of(context).settings->by_name(name, fallback);
 }
 
-drivers::Rank DriverSlot::next_death() {
-  Rail* rail = deaths.load(std::memory_order_acquire);
+drivers::Rank DriverInstance::next_failed_rank() {
+  Rail* rail = failed_rails.load(std::memory_order_acquire);
   if (rail == nullptr) [[likely]]
     return -1;
   // Only this caller takes entries out, and each rail is put in once.
-  while (!deaths.compare_exchange_weak(rail, rail->next_death, std::memory_order_acquire)) {
+  while (!failed_rails.compare_exchange_weak(rail, rail->next_failed, std::memory_order_acquire)) {
   }
   return rail->peer->rank;
 }
 
-void DriverSlot::log(int level, std::string_view text) {
+void DriverInstance::log(int level, std::string_view text) {
   context.log(static_cast<LogLevel>(level), std::string(factory.name) + ": " + std::string(text));
 }
 

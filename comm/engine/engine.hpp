@@ -2,18 +2,18 @@
 //
 // Engine: one instance of the library. It holds the state and the lock, and makes progress.
 //
-// api/ posts requests, the worker and waiting threads call step(), drivers call back through DriverSlot. Any thread may
-// call the engine; each part names its rules. Only the holder of `lock` touches the fields below "under the lock".
+// api/ posts requests, the worker and waiting threads call step(), drivers call back through DriverInstance. Any thread
+// may call the engine; each part names its rules. Only the holder of `lock` touches the fields below "under the lock".
 //
 // The engine has no globals, no blocking call, and no thread of its own: a test can step a thousand engines in one
 // thread.
 //
 //   Engine ─┬─ lock           submissions that find it taken are linked to it
 //           ├─ tasks          callbacks and large copies, run by the thread that steps
-//           ├─ slots[]        one per open driver, in order of preference
+//           ├─ instances[]    one per open driver, in order of preference
 //           ├─ peers[]        by rank
 //           ├─ sessions, matcher, sends, transfers
-//           └─ sleeper, worker, helper, waiters
+//           └─ sleeper, worker, on-demand thread, waiters
 #pragma once
 
 #include <canele/canele.h>
@@ -42,12 +42,12 @@
 #include "comm/state/context.hpp"
 #include "comm/state/request.hpp"
 #include "ltask/core_register.hpp"
-#include "ltask/helper.hpp"
-#include "ltask/places.hpp"
+#include "ltask/on_demand_progress.hpp"
 #include "ltask/platform.hpp"
 #include "ltask/sleeper.hpp"
 #include "ltask/submit_lock.hpp"
 #include "ltask/task.hpp"
+#include "ltask/topology_task_queues.hpp"
 #include "ltask/worker.hpp"
 
 namespace canele::comm {
@@ -65,11 +65,11 @@ struct EngineParts {
   bool on_this_machine = false;
   /// Register of the cores that the processes of this host use; may be nullptr.
   std::unique_ptr<ltask::CoreRegister> cores;
-  /// Called when nothing has happened for a while; hang::look makes the report.
+  /// Called when nothing has happened for a while; hang::check makes the report.
   void (*check_hang)(Engine&) = [](Engine&) {};
 };
 
-class Engine final : public Context, public ltask::Helped {
+class Engine final : public Context, public ltask::ProgressSource {
  public:
   static constexpr int packets_per_poll = 64;  ///< after these another driver has its turn
 
@@ -80,7 +80,7 @@ class Engine final : public Context, public ltask::Helped {
 
   // ---- progress: any thread -------------------------------------------------------------------------------------
   int step() override {
-    if (thread_pulse.any() && worker.is_caller() && thread_pulse.has_moved()) [[unlikely]]
+    if (heartbeat.any() && worker.is_caller() && heartbeat.has_moved()) [[unlikely]]
       return 0;
     const int did = advance() + run_tasks();
     leave_rest();
@@ -98,16 +98,16 @@ class Engine final : public Context, public ltask::Helped {
   int run_tasks();
   /// Returns whether a task may be waiting that this thread may run.
   bool has_tasks() const {
-    const ltask::Places* const there = places.load(std::memory_order_acquire);
+    const ltask::TopologyTaskQueues* const there = topology_queues.load(std::memory_order_acquire);
     return tasks.has_work() || (there != nullptr && there->has_work(platform.current_unit()));
   }
   void sleep(std::uint64_t timeout_ns, ltask::Called called = {}) override;
   /// Sleeps on the drivers. Returns false, without doing anything, if another thread does so already.
   bool try_sleep(std::uint64_t timeout_ns, ltask::Called called);
   void wake() override { sleeper.wake(); }
-  /// Interface of the on-demand progress thread (helper), which tells when help is needed; see
+  /// Interface of the on-demand thread, which tells when help is needed; see
   /// engine/progress_demand.cpp.
-  Sight look() override;
+  Coverage check_coverage() override;
   bool unfinished() override;
   int help() override;
   bool others_progress() override;
@@ -115,19 +115,21 @@ class Engine final : public Context, public ltask::Helped {
   bool heeds_arrivals() override;
   int program_unit() const override { return program_unit_.load(std::memory_order_relaxed); }
   int worker_unit() const override { return worker.active() ? worker.unit() : -1; }
-  /// Returns whether help is urgent. Data that is reached through memory moves mostly without this rank. A helper that
-  /// takes part there takes a core from the program, and gains little.
-  bool in_haste() const override { return system_peers.load(std::memory_order_relaxed) != 0 || worker.active(); }
+  /// Returns whether help is urgent. Data that is reached through memory moves mostly without this rank. An on-demand
+  /// thread that takes part there takes a core from the program, and gains little.
+  bool is_urgent() const override { return system_peers.load(std::memory_order_relaxed) != 0 || worker.active(); }
   /// Returns how often a polling thread has lost its core to other threads for a long time.
   std::uint64_t core_losses() const noexcept {
-    return worker.core_losses() + helper.core_losses() + waiters.pressure.times();
+    return worker.core_losses() + on_demand_progress.core_losses() + waiters.contention.times();
   }
   bool shares_core() const noexcept override {
-    return worker.shares_core() || (no_core_for_worker && helper.kind() != ltask::Helper::Kind::off);
+    return worker.shares_core() ||
+           (no_core_for_worker && on_demand_progress.kind() != ltask::OnDemandProgress::Kind::off);
   }
-  /// Tells the helper that a thread is about to wait and polls itself, so the helper leaves the drivers to it.
-  void relieve_helper();
-  [[gnu::cold]] void answer_helper();
+  /// Tells the on-demand thread that a thread is about to wait and polls itself, so the on-demand thread leaves the
+  /// drivers to it.
+  void relieve_on_demand_thread();
+  [[gnu::cold]] void answer_on_demand_thread();
   /// Polls memory-only drivers under one hold of the lock until `happened()`; returns true if that is the case. Gives
   /// up soon. Gives up at once if the lock is taken or there is work that the lock forbids. `happened` may take the
   /// number of events as a parameter.
@@ -147,54 +149,59 @@ class Engine final : public Context, public ltask::Helped {
   /// plan_spin() if other threads wait, too.
   Spin plan_spin_beside(int others);
   /// Returns how many short waits the calling thread has had in a row, without a wait of another thread between them.
-  std::uint32_t count_row();
+  std::uint32_t note_short_wait();
 
   /// Runs `op` now, or leaves it to the holder of the lock. Then does what the lock forbids (system calls, callbacks).
   void submit(Op& op) override;
   /// Passes on what a submission left over: to the driver's server, the worker, or a sleeping thread. `length`: size in
   /// bytes of what was posted, if that may take long.
   void after_submit(std::size_t length = 0) {
-    for (const DriverSlot* slot : system_slots) {
-      if (slot->has_flush()) [[unlikely]] {
+    for (const DriverInstance* instance : system_instances) {
+      if (instance->has_flush()) [[unlikely]] {
         serve_drivers();
         break;
       }
     }
     if (tasks.has_work()) [[unlikely]]
       run_or_leave_tasks();
-    summon_helper();
-    if (length >= takes_long) [[unlikely]]
+    notify_on_demand_thread();
+    if (length >= long_message) [[unlikely]]
       has_posted_much();
   }
-  /// Expedites the helper, which is likely to be needed, and tells it on which unit the program goes on computing.
+  /// Expedites the on-demand thread, which is likely to be needed, and tells it on which unit the program goes on
+  /// computing.
   [[gnu::cold]] void has_posted_much();
-  /// Wakes a helper that sleeps because nothing was pending, or makes a step in this thread if the helper asks for one.
-  void summon_helper() {
-    if (helper.calls()) [[unlikely]]
-      answer_helper();
+  /// Wakes an on-demand thread that sleeps because nothing was pending, or makes a step in this thread if the on-demand
+  /// thread asks for one.
+  void notify_on_demand_thread() {
+    if (on_demand_progress.wants_notify()) [[unlikely]]
+      answer_on_demand_thread();
   }
-  /// Wakes the helper, without making a step. For a thread that may be stuck, or that the work is not for.
-  void rouse_helper() {
-    if (helper.parked()) helper.summon();
+  /// Wakes the on-demand thread, without making a step. For a thread that may be stuck, or that the work is not for.
+  void wake_on_demand_thread() {
+    if (on_demand_progress.parked()) on_demand_progress.notify();
   }
   /// Called after tasks were submitted that the calling thread shall not run itself.
   void leave_tasks() {
     sleeper.wake();
-    rouse_helper();
-    if (helper.dozes() && in_haste()) helper.hasten(ltask::Helper::Because::there_is_work);
+    wake_on_demand_thread();
+    if (on_demand_progress.is_idle() && is_urgent())
+      on_demand_progress.expedite(ltask::OnDemandProgress::Because::there_is_work);
   }
   /// Hands staged packets to system-call drivers. Never called under the lock.
   void serve_drivers();
 
   /// Resumes deferred work. Called when a thread of the program waits, or tests something that it will wait for.
   /// Returns true if there was any work, and this thread is expected to make the progress.
-  bool resume_put_off() { return put_offs.any() && put_offs.resume(PutOff::Because::thread_waits, platform.now_ns()); }
+  bool resume_deferred_work() {
+    return deferred_work.any() && deferred_work.resume(DeferredWork::Because::thread_waits, platform.now_ns());
+  }
 
   /// Disables this copy of the engine in the child of a fork, with plain stores; see engine/fork.hpp.
   void give_away() {
     rank = size = CANELE_EFORK;  // makes every rank invalid
     lock.close();
-    put_offs.give_away();
+    deferred_work.give_away();
   }
 
   // ---- the lock -------------------------------------------------------------------------------------------------
@@ -202,27 +209,27 @@ class Engine final : public Context, public ltask::Helped {
   /// matcher.
   bool try_lock() {
     if (!try_lock_to_post()) return false;
-    if (!posts.empty()) [[unlikely]]
-      posts.settle(*this);
+    if (!receive_prefetch.empty()) [[unlikely]]
+      receive_prefetch.drain(*this);
     return true;
   }
-  /// Takes the lock for a caller that looks at no receives: posted receives may still wait in `posts`.
+  /// Takes the lock for a caller that looks at no receives: posted receives may still wait in `receive_prefetch`.
   [[gnu::always_inline]] bool try_lock_to_post() {
-#ifdef CANELE_MARKS  // the simulator's copy of the engine
+#ifdef CANELE_COVERAGE  // the simulator's copy of the engine
     if (platform.lock_appears_busy != nullptr && platform.lock_appears_busy(platform)) return false;
 #endif
-    return lock.try_enter();
+    return lock.try_lock();
   }
   /// Waits for the lock, for callers that must have it (driver callbacks). Holders are quick: they make no system call.
   void lock_for_callback();
   /// Enables or disables the lock's bias. A biased lock is cheaper for one thread, as long as no other thread wants it.
   /// Not used while a worker wants the lock, too.
-  void favour_one_thread(bool yes);
+  void enable_lock_bias(bool yes);
   /// Takes over a lock that its holder put down with linked work left. Runs some of this work and unlocks. Returns
   /// false if the lock was not put down.
   bool serve_left();
-  /// Revokes the bias. On return, the thread that owned the bias has left the lock.
-  void part_with_owner() {
+  /// Revokes the bias. On return, the thread that owned the bias has unlocked.
+  void revoke_bias() {
     lock_for_callback();
     unlock();
   }
@@ -230,11 +237,11 @@ class Engine final : public Context, public ltask::Helped {
   /// Unlocks. Returns true if nothing was left to do, neither then nor by the caller outside the lock. Inlined, because
   /// most often the owner of the bias unlocks.
   [[gnu::always_inline]] bool unlock_idle() {
-    const bool nothing_due = dirty.empty() && !departures.due();
-    return (nothing_due && lock.leave_as_owner()) || unlock_in_turn(nothing_due);
+    const bool nothing_due = backlogged_peers.empty() && !after_unlock.due();
+    return (nothing_due && lock.unlock_as_owner()) || unlock_in_turn(nothing_due);
   }
   [[gnu::noinline]] bool unlock_in_turn(bool nothing_due) {
-    if (nothing_due && lock.try_leave_in_turn()) return true;
+    if (nothing_due && lock.try_unlock_in_turn()) return true;
     unlock_slowly();
     return false;
   }
@@ -244,8 +251,8 @@ class Engine final : public Context, public ltask::Helped {
 
   // ---- under the lock: engine/ ----------------------------------------------------------------------------------
   void run(Op& op);
-  void pump_dirty();
-  void fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverSlot* by = nullptr) override;
+  void flush_backlogged();
+  void fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverInstance* by = nullptr) override;
   bool worker_active() const override { return worker.active(); }
   /// Starts tracing, with room for `capacity` events.
   void start_tracing(std::size_t capacity);
@@ -260,89 +267,90 @@ class Engine final : public Context, public ltask::Helped {
   std::vector<std::byte> secret;
 
   // ---- shared, each with its own discipline ---------------------------------------------------------------------
-  std::atomic<ltask::Places*> places{nullptr};          ///< tasks of the program for one part of the machine; owned.
-  std::atomic<std::uint64_t> tasks_in_use{0};           ///< tasks of the program that have not ended.
-  std::vector<DriverSlot*> memory_slots, system_slots;  ///< the slots by kind.
-  std::vector<DriverSlot*> polled_slots;                ///< memory slots in use (under the lock).
-  ltask::Idle::Budget idle_beside_worker;               ///< for the worker, and for threads that wait while it polls
+  std::atomic<ltask::TopologyTaskQueues*> topology_queues{
+      nullptr};                                ///< tasks of the program for one object of the topology; owned.
+  std::atomic<std::uint64_t> tasks_in_use{0};  ///< tasks of the program that have not ended.
+  std::vector<DriverInstance*> memory_instances, system_instances;  ///< the instances by kind.
+  std::vector<DriverInstance*> polled_instances;                    ///< memory instances in use (under the lock).
+  ltask::Idle::Budget idle_beside_worker;  ///< for the worker, and for threads that wait while it polls
   ltask::Worker worker;
-  ltask::Helper helper;
+  ltask::OnDemandProgress on_demand_progress;
   std::mutex cores_mutex;                      // held while the worker is placed.
   std::unique_ptr<ltask::CoreRegister> cores;  ///< may be nullptr.
   const bool on_this_machine;                  ///< workers may choose a core.
   void (*const check_hang)(Engine&);
-  bool no_core_for_worker = false;            ///< the program's threads want all cores: a helper instead.
-  std::atomic<std::uint64_t> woken{0};        ///< number of waiting threads woken so far.
-  std::atomic<std::uint32_t> in_a_row{0};     ///< short waits of one thread in a row.
-  std::atomic<std::uint32_t> rows_before{0};  ///< of the runs before: the longest, recent ones weigh most.
-  std::atomic<const void*> has_row{nullptr};  ///< the thread of that run.
+  bool no_core_for_worker = false;               ///< the program's threads want all cores: an on-demand thread instead.
+  std::atomic<std::uint64_t> woken{0};           ///< number of waiting threads woken so far.
+  std::atomic<std::uint32_t> short_wait_run{0};  ///< short waits of one thread in a row.
+  std::atomic<std::uint32_t> runs_before{0};     ///< of the runs before: the longest, recent ones weigh most.
+  std::atomic<const void*> run_thread{nullptr};  ///< the thread of that run.
   Waiters waiters;
-  ThreadPulse thread_pulse;  // these two are adjacent because each step reads both
-  PutOffs put_offs;
-  LastEvent watched_epoch;                   ///< when the worker's epoch moved last (under the lock).
-  std::atomic<bool> memory_in_use{false};    ///< another rank is reached through memory.
-  std::atomic<int> system_peers{0};          ///< peers connected through system-call drivers.
-  std::size_t takes_long = ~std::size_t{0};  ///< bytes from which a message over a system-call driver takes long.
-  bool naps_only = false;                    ///< a driver without wake-up is open.
-  bool serves_bootstrap = false;             ///< the bootstrap has no thread of its own.
+  Heartbeat heartbeat;  // these two are adjacent because each step reads both
+  DeferredWorkList deferred_work;
+  LastEvent watched_heartbeats;                ///< when the worker's heartbeat moved last (under the lock).
+  std::atomic<bool> memory_in_use{false};      ///< another rank is reached through memory.
+  std::atomic<int> system_peers{0};            ///< peers connected through system-call drivers.
+  std::size_t long_message = ~std::size_t{0};  ///< bytes from which a message over a system-call driver takes long.
+  bool lacks_wakeup = false;                   ///< a driver without wake-up is open.
+  bool serves_bootstrap = false;               ///< the bootstrap has no thread of its own.
 
   // ---- under the lock -------------------------------------------------------------------------------------------
-  PostPipeline posts;                         ///< receives on their way to the matcher.
-  bool drivers_armed = false;                 ///< a thread sleeps on the drivers, or is about to.
-  std::uint64_t resolving = 0;                ///< queries to the launcher under way
-  std::atomic<std::uint32_t> groups_over{0};  ///< number of groups that have ever ended with an error (any thread)
-  canele_hang_fn hang_callback = nullptr;     ///< receives hang reports; nullptr: the log.
+  ReceivePrefetch receive_prefetch;            ///< receives on their way to the matcher.
+  bool drivers_armed = false;                  ///< a thread sleeps on the drivers, or is about to.
+  std::uint64_t resolving = 0;                 ///< queries to the launcher under way
+  std::atomic<std::uint32_t> groups_ended{0};  ///< number of groups that have ever ended with an error (any thread)
+  canele_hang_fn hang_callback = nullptr;      ///< receives hang reports; nullptr: the log.
   void* hang_argument = nullptr;
 
   // Cold members, off the hot cache lines.
   Samples samples;                             ///< constant after create().
   Polls empty_polls;                           ///< polls that found nothing.
-  Neighbours neighbours;                       ///< ranks on the same unit; under the lock.
+  CoreSiblings core_siblings;                  ///< ranks on the same unit; under the lock.
   std::atomic<bool> told_of_no_memory{false};  ///< reported once for each time that memory runs out.
 
  private:
   friend struct EngineBuilder;
   rendezvous::State rendezvous_state_;
-  Casts multicasts_;
+  MulticastState multicasts_;
   void unlock_slowly();
   void call_for_holder();
   void run_or_leave_tasks();
   Peer& first_contact(int to) override;
   // Answers to floors below: dispatch.cpp
   Written write_item(Peer& peer, strategies::Item& item, std::byte* out, Packet* staged) override;
-  void item_left(strategies::Item& item) override;
-  void bulk_left(Peer& peer, Request& request, std::size_t bytes) override;
+  void item_sent(strategies::Item& item) override;
+  void bulk_sent(Peer& peer, Request& request, std::size_t bytes) override;
   const char* parse_chunks(Peer& peer, std::span<const std::byte> bytes, std::size_t* done) override;
-  void landing_closed(Peer& peer, std::size_t index) override;
+  void destination_closed(Peer& peer, std::size_t index) override;
   void rail_failed(Rail& rail) override;
   void drop_packet(Rail& rail) override;
   const char* on_chunk(Peer& peer, const wire::Chunk& chunk) override;
   std::byte* write_rts(Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
-                       const Adverts::Theirs* offered) override;
+                       const RtrTable::RemoteRtr* offered) override;
   void start_transfer(Request& request, Message& message) override;
   void receive_posted(Request& request, Peer& peer) override;
   bool withdraw_rtr(Request& request) override;
   void forget_rtr(Request& request) override;
-  void buffered_send_over(Request& request) override;
-  std::size_t route_size(const Request& leg) const override;
-  std::byte* write_route(const Request& leg, std::byte* out) const override;
+  void buffered_send_done(Request& request) override;
+  std::size_t route_size(const Request& send) const override;
+  std::byte* write_route(const Request& send, std::byte* out) const override;
   bool is_read_elsewhere(const Request& request) const override;
-  const drivers::Exposure& shelved_source(const Request& leg) const override;
+  const drivers::MemoryKey& segment_key_of(const Request& send) const override;
   void forward_paused(Request& forward) override;
 
   explicit Engine(EngineParts parts);
   int step_locked();
   [[gnu::cold]] bool regain_memory();
   void warm();
-  void resume_overdue();
-  std::uint64_t until_overdue();
+  void resume_expired();
+  std::uint64_t until_expired();
   std::uint64_t polls_so_far() const;
   std::uint64_t posts_so_far() const;
   int step_drivers();
   bool arm();  ///< arms the wake-up of every driver; returns whether there is nothing to do
   void disarm();
   std::atomic<std::uint64_t> seen_polls_{0}, seen_posts_{0},
-      seen_epoch_{0};  ///< of all drivers, and of the worker, as the helper saw them last
+      seen_heartbeats_{0};  ///< of all drivers, and of the worker, as the on-demand thread saw them last
   std::atomic<int> program_unit_{-1};
   std::uint64_t parked_ns_ = 0;  ///< when its worker went to sleep; 0: it did not, or tracing is off
   void run_linked(ltask::SubmitLock::Node* node);
@@ -360,19 +368,19 @@ inline const Engine& engine_of(const Context& context) { return static_cast<cons
 
 /// Guards a change to the word of a pending request without the lock. As long as one guard lives, no other thread
 /// writes a word that is 0 by a plain store. Does nothing if there is no engine.
-class WordVisit {
+class RequestWordGuard {
  public:
-  explicit WordVisit(Context* context) : engine_(static_cast<Engine*>(context)) {
+  explicit RequestWordGuard(Context* context) : engine_(static_cast<Engine*>(context)) {
     if (engine_ == nullptr) return;
-    inside_ = engine_->lock.try_enter_as_owner();
-    if (!inside_ && engine_->lock.begin_visit()) engine_->part_with_owner();
+    inside_ = engine_->lock.try_lock_as_owner();
+    if (!inside_ && engine_->lock.begin_guard()) engine_->revoke_bias();
   }
-  ~WordVisit() {
+  ~RequestWordGuard() {
     if (inside_) engine_->unlock();
-    if (!inside_ && engine_ != nullptr) engine_->lock.end_visit();
+    if (!inside_ && engine_ != nullptr) engine_->lock.end_guard();
   }
-  WordVisit(const WordVisit&) = delete;
-  WordVisit& operator=(const WordVisit&) = delete;
+  RequestWordGuard(const RequestWordGuard&) = delete;
+  RequestWordGuard& operator=(const RequestWordGuard&) = delete;
 
  private:
   Engine* engine_;
@@ -381,12 +389,12 @@ class WordVisit {
 
 /// While it lives, the calling thread runs no tasks when it posts. A receive whose message has arrived is then copied
 /// by the next thread that makes progress.
-class OnlyPosts {
+class PostOnlyScope {
  public:
-  OnlyPosts() { ++depth; }
-  ~OnlyPosts() { --depth; }
-  OnlyPosts(const OnlyPosts&) = delete;
-  OnlyPosts& operator=(const OnlyPosts&) = delete;
+  PostOnlyScope() { ++depth; }
+  ~PostOnlyScope() { --depth; }
+  PostOnlyScope(const PostOnlyScope&) = delete;
+  PostOnlyScope& operator=(const PostOnlyScope&) = delete;
 
   static bool on_this_thread() { return depth != 0; }
 

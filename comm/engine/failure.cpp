@@ -4,9 +4,9 @@
 //
 // Called under the engine's lock.
 //
-// Memory that is still in use is not released here. Requests whose data is being copied stay with their Pull. Packets
-// and transfers stay with the drivers that have them. Only the driver through which the peer failed no longer uses any
-// of this memory. The other drivers give it back piece by piece.
+// Memory that is still in use is not released here. Requests whose data is being copied stay with their RmaCopy.
+// Packets and transfers stay with the drivers that have them. Only the driver through which the peer failed no longer
+// uses any of this memory. The other drivers give it back piece by piece.
 #include <algorithm>
 #include <utility>
 
@@ -18,7 +18,7 @@
 #include "comm/protocol/send.hpp"
 #include "comm/rendezvous/async_get.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm {
 namespace {
@@ -35,15 +35,15 @@ void drop_item(Engine& engine, const Peer& peer, strategies::Item& item) {
 }
 
 /// Returns whether the packet of this rail is with its driver, or on its way there.
-bool is_lent(const Rail& rail, DriverSlot* by) {
-  return rail.packet != nullptr && (rail.in_flush || (rail.state == Rail::State::sending && rail.slot != by));
+bool is_with_driver(const Rail& rail, DriverInstance* by) {
+  return rail.packet != nullptr && (rail.in_flush || (rail.state == Rail::State::sending && rail.instance != by));
 }
 
-void drop_backlog(Engine& engine, Peer& peer, DriverSlot* by) {
+void drop_backlog(Engine& engine, Peer& peer, DriverInstance* by) {
   for (const auto& rail : peer.rails) {
     if (rail->packet == nullptr || !rail->packet->bulk || rail->packet->plan.count == 0) continue;
     strategies::Item& item = *rail->packet->plan.items[0];  // it is also in the backlog
-    if (!is_lent(*rail, by)) {
+    if (!is_with_driver(*rail, by)) {
       rail->packet->plan.count = 0;
     } else if (std::exchange(item.queued, false)) {
       peer.backlog->remove(item);
@@ -56,30 +56,31 @@ void drop_backlog(Engine& engine, Peer& peer, DriverSlot* by) {
   peer.queued_bytes = 0;
 }
 
-bool is_sent_from(const Peer& peer, const Request& request, DriverSlot* by) {
+bool is_sent_from(const Peer& peer, const Request& request, DriverInstance* by) {
   return std::any_of(peer.rails.begin(), peer.rails.end(), [&](const auto& rail) {
-    return is_lent(*rail, by) && rail->packet->bulk && rail->packet->plan.count == 1 &&
+    return is_with_driver(*rail, by) && rail->packet->bulk && rail->packet->plan.count == 1 &&
            rail->packet->plan.items[0] == &request.item;
   });
 }
 
-bool is_landing(const Peer& peer, std::uint64_t key) {
-  return peer.bundle != nullptr && std::any_of(peer.bundle->landings.begin(), peer.bundle->landings.end(),
-                                               [&](const OpenLanding& one) { return one.key == key; });
+bool has_destination(const Peer& peer, std::uint64_t transfer_id) {
+  return peer.rail_group != nullptr &&
+         std::any_of(peer.rail_group->destinations.begin(), peer.rail_group->destinations.end(),
+                     [&](const OpenDestination& one) { return one.transfer_id == transfer_id; });
 }
 
-void drop_named(Engine& engine, const Peer& peer, DriverSlot* by) {
+void drop_named(Engine& engine, const Peer& peer, DriverInstance* by) {
   engine.sends.each([&](Request& request) {
     if (request.rank != peer.rank || request.copying || is_sent_from(peer, request, by)) return;
-    CANELE_MARK(named_send_ended);
+    CANELE_COVER(named_send_ended);
     engine.sends.remove(request.handle);
-    fetch::withdraw(peer, request);
+    async_get::deregister(peer, request);
     engine.finish(request, peer.error);
   });
   engine.transfers.each([&](Request& request) {
     if (request.receive.peer != &peer || request.copying || request.receive.node.queued) return;
-    if (is_landing(peer, request.handle)) return;
-    CANELE_MARK(transfer_ended);
+    if (has_destination(peer, request.handle)) return;
+    CANELE_COVER(transfer_ended);
     engine.transfers.remove(request.handle);
     rendezvous::lost_source(engine, request, peer);
   });
@@ -87,8 +88,8 @@ void drop_named(Engine& engine, const Peer& peer, DriverSlot* by) {
 
 }  // namespace
 
-void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverSlot* by) {
-  if (peer.gone()) return;
+void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverInstance* by) {
+  if (peer.disconnected()) return;
   peer.state = lost ? Peer::State::failed : Peer::State::left;
   peer.error = error;
   peer.reason = reason;
@@ -98,19 +99,19 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
     counters.add(Counter::peers_failed);
     log(LogLevel::warning, "rank " + std::to_string(peer.rank) + " is lost: " + std::string(reason));
   }
-  flow_in::gone(*this, peer);
-  flow_out::drop(*this, peer);
+  credit_receiver::on_disconnected(*this, peer);
+  credit_sender::drop(*this, peer);
   drop_backlog(*this, peer, by);
   for (const auto& rail : peer.rails) {
-    if (!is_lent(*rail, by)) peers::drop_packet(*this, *rail);
+    if (!is_with_driver(*rail, by)) peers::drop_packet(*this, *rail);
   }
-  if (peer.bundle != nullptr) {
-    peer.bundle->drop();
-    std::erase_if(peer.bundle->landings, [&](const OpenLanding& one) { return one.slot == by; });
+  if (peer.rail_group != nullptr) {
+    peer.rail_group->drop();
+    std::erase_if(peer.rail_group->destinations, [&](const OpenDestination& one) { return one.instance == by; });
   }
   drop_named(*this, peer, by);
-  if (by != nullptr) fetch::drop(*this, peer, *by);
-  multicast::gone(*this, peer);
+  if (by != nullptr) async_get::drop(*this, peer, *by);
+  multicast::on_disconnected(*this, peer);
   // Once all ranks finalize, each rank cancels what is still posted, in whatever order the ranks leave.
   const bool all_leave = !lost && stage != Stage::running;
   receive_path::end_posted(*this, peer.rank, all_leave ? CANELE_ECANCELED : peer.error);
@@ -119,10 +120,10 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
 namespace peers {
 
 void drop_packet(Engine& engine, Rail& rail) {
-  rail.kept.reset();
+  rail.unacked.reset();
   if (rail.packet == nullptr) return;
-  for (const LateExposure& late : rail.packet->late) {
-    if (late.handle != 0) rail.slot->withdrawals.push_back(late.handle);
+  for (const DeferredRegistration& late : rail.packet->late) {
+    if (late.handle != 0) rail.instance->deregistrations.push_back(late.handle);
   }
   for (int i = 0; i < rail.packet->plan.count; ++i) drop_item(engine, *rail.peer, *rail.packet->plan.items[i]);
   rail.packet.reset();
@@ -131,35 +132,35 @@ void drop_packet(Engine& engine, Rail& rail) {
 
 void given_back(Engine& engine, Rail& rail) {
   Peer& peer = *rail.peer;
-  assert(peer.gone());
+  assert(peer.disconnected());
   if (!rail.in_flush) drop_packet(engine, rail);
-  fetch::drop(engine, peer, *rail.slot);
-  if (peer.bundle == nullptr) return;
-  auto& landings = peer.bundle->landings;
-  for (std::size_t i = landings.size(); i-- > 0;) {
-    if (landings[i].slot == rail.slot) rendezvous::landing_closed(engine, peer, i);
+  async_get::drop(engine, peer, *rail.instance);
+  if (peer.rail_group == nullptr) return;
+  auto& destinations = peer.rail_group->destinations;
+  for (std::size_t i = destinations.size(); i-- > 0;) {
+    if (destinations[i].instance == rail.instance) rendezvous::destination_closed(engine, peer, i);
   }
 }
 
 void launcher_failed(Engine& engine, int rank) {
   Peer& peer = engine.peer(rank);
-  if (peer.gone()) return;
+  if (peer.disconnected()) return;
   if (peer.state != Peer::State::up) {
-    CANELE_MARK(death_before_connection);
+    CANELE_COVER(death_before_connection);
     engine.fail_peer(peer, CANELE_EPEER, true, "the launcher says that it died");
     return;
   }
   // A connected peer has a driver that may still be writing into local memory, and what has arrived already still
   // counts.
-  for (const auto& rail : peer.rails) tell_of_death(*rail);
+  for (const auto& rail : peer.rails) report_failure(*rail);
 }
 
-void tell_of_death(Rail& rail) {
-  if (rail.dead || rail.told_of_death || rail.slot->driver->capabilities().detects_failure) return;
-  CANELE_MARK(death_left_to_the_driver);
-  rail.told_of_death = true;
-  rail.slot->push_death(rail);
-  rail.slot->turns.store(0, std::memory_order_relaxed);  // due at once: see due() in progress.cpp
+void report_failure(Rail& rail) {
+  if (rail.dead || rail.failure_reported || rail.instance->driver->capabilities().detects_failure) return;
+  CANELE_COVER(failure_left_to_the_driver);
+  rail.failure_reported = true;
+  rail.instance->push_failed(rail);
+  rail.instance->turns.store(0, std::memory_order_relaxed);  // due at once: see due() in progress.cpp
 }
 
 }  // namespace peers

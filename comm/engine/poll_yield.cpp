@@ -9,7 +9,7 @@
 
 namespace canele::comm {
 
-constinit thread_local EmptyLooks empty_looks{};
+constinit thread_local PollerState poller_state{};
 
 namespace {
 
@@ -23,41 +23,41 @@ constexpr std::uint64_t tight_ns = 250'000;     ///< nothing but polls fits betw
 
 /// Returns whether the thread should yield to find out if others want the core. A program that computes between its
 /// polls has gaps, too. So a gap counts only if it ends a run of close polls.
-bool Polls::has_reason_to_ask(EmptyLooks& mine, std::uint64_t now) const noexcept {
+bool Polls::has_reason_to_ask(PollerState& mine, std::uint64_t now) const noexcept {
   const std::uint64_t since = now - mine.last_ns;
   const bool hole = mine.tight && since > hole_ns;
   mine.tight = since < tight_ns;
-  if (mine.mood == EmptyLooks::Mood::asks) return true;
-  const bool beside_others = mine.mood == EmptyLooks::Mood::fresh && platform_.this_thread() != maker_;
-  mine.mood = hole || beside_others ? EmptyLooks::Mood::asks : EmptyLooks::Mood::calm;
-  return mine.mood == EmptyLooks::Mood::asks;
+  if (mine.mood == PollerState::Mood::asks) return true;
+  const bool beside_others = mine.mood == PollerState::Mood::fresh && platform_.this_thread() != maker_;
+  mine.mood = hole || beside_others ? PollerState::Mood::asks : PollerState::Mood::calm;
+  return mine.mood == PollerState::Mood::asks;
 }
 
 void Polls::consider() noexcept {
-  EmptyLooks& mine = empty_looks;
-  const bool gives_way = crowded_ || crowd_.contended();
+  PollerState& mine = poller_state;
+  const bool gives_way = oversubscribed_ || heuristics_.contended();
   const std::uint64_t now = platform_.now_ns();
   if (!has_reason_to_ask(mine, now) && !gives_way) {
     mine.last_ns = now;
-    mine.left = mine.stride = EmptyLooks::at_first;
+    mine.left = mine.stride = PollerState::at_first;
     return;
   }
   platform_.yield();
   mine.last_ns = platform_.now_ns();
   const bool lost = mine.last_ns - now > lost_ns;
-  crowd_.yielded(lost);
+  heuristics_.yielded(lost);
   if (lost) {
-    mine.mood = EmptyLooks::Mood::asks;
+    mine.mood = PollerState::Mood::asks;
     // A compute thread keeps the core for a long turn. The next message may be near, and should not wait for another
     // such turn.
-    mine.stride = mine.last_ns - now > hole_ns ? EmptyLooks::at_first : 1;
-  } else if (crowded_ || crowd_.contended()) {
+    mine.stride = mine.last_ns - now > hole_ns ? PollerState::at_first : 1;
+  } else if (oversubscribed_ || heuristics_.contended()) {
     mine.stride = std::min(2 * mine.stride, short_stride);
   } else if (mine.stride < longest_stride) {
-    mine.stride = std::max(2 * mine.stride, EmptyLooks::at_first);
+    mine.stride = std::max(2 * mine.stride, PollerState::at_first);
   } else {
-    mine.mood = EmptyLooks::Mood::calm;
-    mine.stride = EmptyLooks::at_first;
+    mine.mood = PollerState::Mood::calm;
+    mine.stride = PollerState::at_first;
   }
   mine.left = mine.stride;
 }

@@ -3,7 +3,7 @@
 // Polls: decides when a call that does not block, and has found nothing, yields the core to other threads.
 //
 // Used by the API calls that poll once: test, queue_poll, progress, probes. The counters of empty polls are per thread.
-// What threads learn about the cores that they share belongs to the engine (Crowd).
+// What threads learn about the cores that they share belongs to the engine (WaiterHeuristics).
 //
 // Only a yield tells whether another thread wants the core: if so, the yield takes long. A thread therefore yields only
 // where there is a reason to. It yields less and less often while no other thread takes the core. After a run of such
@@ -27,11 +27,11 @@
 
 namespace canele::comm {
 
-class Crowd;
+class WaiterHeuristics;
 
 /// State of the calling thread, for all engines that it polls. It is reset with each engine that the thread makes, so
 /// that a simulated run depends on nothing outside of that run.
-struct EmptyLooks {
+struct PollerState {
   enum class Mood : std::uint8_t { fresh, calm, asks };
 
   std::uint32_t left = at_first;    ///< polls before the thread considers a yield
@@ -43,30 +43,30 @@ struct EmptyLooks {
 
   static constexpr std::uint32_t at_first = 64;
 };
-extern constinit thread_local EmptyLooks empty_looks __attribute__((tls_model("initial-exec")));
+extern constinit thread_local PollerState poller_state __attribute__((tls_model("initial-exec")));
 
 /// Decides which thread runs next after polls that found nothing. One object in each engine.
 class Polls {
  public:
-  /// crowded: this host has more ranks than processing units.
-  Polls(Platform& platform, Crowd& crowd, bool crowded) noexcept
-      : platform_(platform), crowd_(crowd), crowded_(crowded), maker_(platform.this_thread()) {
-    empty_looks = {};
+  /// oversubscribed: this host has more ranks than processing units.
+  Polls(Platform& platform, WaiterHeuristics& heuristics, bool oversubscribed) noexcept
+      : platform_(platform), heuristics_(heuristics), oversubscribed_(oversubscribed), maker_(platform.this_thread()) {
+    poller_state = {};
   }
 
   /// Called when a poll of the calling thread found no work for any thread.
   void found_nothing() noexcept {
-    if (--empty_looks.left == 0) [[unlikely]]
+    if (--poller_state.left == 0) [[unlikely]]
       consider();
   }
 
  private:
   [[gnu::cold, gnu::noinline]] void consider() noexcept;
-  bool has_reason_to_ask(EmptyLooks& mine, std::uint64_t now) const noexcept;
+  bool has_reason_to_ask(PollerState& mine, std::uint64_t now) const noexcept;
 
   Platform& platform_;
-  Crowd& crowd_;
-  const bool crowded_;
+  WaiterHeuristics& heuristics_;
+  const bool oversubscribed_;
   const void* const maker_;  ///< the thread that made the engine: often the only one
 };
 

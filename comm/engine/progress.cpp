@@ -12,7 +12,7 @@
 #include "comm/engine/engine.hpp"
 #include "comm/rendezvous/async_get.hpp"
 #include "comm/rendezvous/shared_copy.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 #include "ltask/reserve.hpp"
 
 namespace canele::comm {
@@ -21,60 +21,61 @@ namespace {
 constexpr int tasks_per_turn = 16;
 constexpr std::uint64_t nap_ns = 1'000'000;  // longest sleep if a driver has no wake-up
 
-/// Hands staged packets to the driver. Called by the holder of the gate.
-int flush(DriverSlot& slot) {
-  if (!slot.has_flush() && slot.withdrawals.empty()) return 0;  // taking an empty list would cost an atomic operation
+/// Hands staged packets to the driver. Called by the holder of `call_lock`.
+int flush(DriverInstance& instance) {
+  if (!instance.has_flush() && instance.deregistrations.empty())
+    return 0;  // taking an empty list would cost an atomic operation
   int count = 0;
-  for (Rail* rail = slot.take_flush(); rail != nullptr;) {
+  for (Rail* rail = instance.take_flush(); rail != nullptr;) {
     Rail* next = rail->next_flush;  // the rail may be queued again by the end of this iteration
-    drivers::Driver& driver = *slot.driver;
+    drivers::Driver& driver = *instance.driver;
     const int rank = rail->peer->rank;
-    InFlight* const token = rail;
+    DriverToken* const token = rail;
     if (rail->state == Rail::State::connect) {
       rail->result = driver.connect(rank, rail->address);
     } else {
       Packet& packet = *rail->packet;
-      if (!packet.late.empty()) fetch::expose(slot, rank, packet);
-      rail->result = packet.bulk ? driver.bulk_send(rank, packet.bulk_key, packet.bulk_offset, packet.pieces,
+      if (!packet.late.empty()) async_get::register_memory(instance, rank, packet);
+      rail->result = packet.bulk ? driver.bulk_send(rank, packet.transfer_id, packet.bulk_offset, packet.pieces,
                                                     packet.piece_count, packet.size, token)
                                  : driver.send_packet(rank, packet.pieces, packet.piece_count, packet.size, token);
     }
-    slot.context.submit(rail->sent_op);
+    instance.context.submit(rail->sent_op);
     ++count;
     rail = next;
   }
-  return count + fetch::serve(slot);
+  return count + async_get::serve(instance);
 }
 
-int serve(DriverSlot& slot, bool poll) {
-  if (!slot.gate.enter()) return 0;  // its holder checks again
+int serve(DriverInstance& instance, bool poll) {
+  if (!instance.call_lock.try_lock_or_delegate()) return 0;  // its holder checks again
   int did = 0;
   do {
-    did += flush(slot);
+    did += flush(instance);
     if (poll) {
-      const int events = slot.driver->poll(Engine::packets_per_poll);
-      slot.dry_polls.store(events > 0 ? 0 : slot.dry_polls.load(std::memory_order_relaxed) + 1,
-                           std::memory_order_relaxed);
+      const int events = instance.driver->poll(Engine::packets_per_poll);
+      instance.dry_polls.store(events > 0 ? 0 : instance.dry_polls.load(std::memory_order_relaxed) + 1,
+                               std::memory_order_relaxed);
       did += events;
-      // Flushes what was queued meanwhile, as long as something is handed over. A pull for which the driver is full
+      // Flushes what was queued meanwhile, as long as something is handed over. A get for which the driver is full
       // waits in the same list for the next poll.
-      for (int more = 1; more > 0 && slot.has_flush(); did += more) more = flush(slot);
+      for (int more = 1; more > 0 && instance.has_flush(); did += more) more = flush(instance);
     }
-  } while (slot.gate.leave());
+  } while (instance.call_lock.unlock_or_repeat());
   return did;
 }
 
-/// Returns true if it is this slot's turn to be polled.
-bool due(DriverSlot& slot, bool memory_in_use) {
+/// Returns true if it is this instance's turn to be polled.
+bool due(DriverInstance& instance, bool memory_in_use) {
   constexpr unsigned rarely = 64, seldom = 16;
   unsigned interval = 1;
-  if (slot.connected_peers.load(std::memory_order_relaxed) == 0) {
+  if (instance.connected_peers.load(std::memory_order_relaxed) == 0) {
     interval = rarely;  // a peer may connect
-  } else if (memory_in_use && slot.dry_polls.load(std::memory_order_relaxed) > seldom) {
+  } else if (memory_in_use && instance.dry_polls.load(std::memory_order_relaxed) > seldom) {
     interval = seldom;
   }
-  const unsigned turn = slot.turns.load(std::memory_order_relaxed);  // a lost increment does not matter
-  slot.turns.store(turn + 1, std::memory_order_relaxed);
+  const unsigned turn = instance.turns.load(std::memory_order_relaxed);  // a lost increment does not matter
+  instance.turns.store(turn + 1, std::memory_order_relaxed);
   return turn % interval == 0;
 }
 
@@ -83,7 +84,7 @@ bool due(DriverSlot& slot, bool memory_in_use) {
 int Engine::run_tasks() {
   if (callback_depth() != 0 || !has_tasks()) return 0;
   const int did = tasks.run(CANELE_BUGGIFY(one_task) ? 1 : tasks_per_turn);
-  ltask::Places* const there = places.load(std::memory_order_acquire);
+  ltask::TopologyTaskQueues* const there = topology_queues.load(std::memory_order_acquire);
   return there == nullptr ? did : did + there->run(platform.current_unit(), tasks_per_turn);
 }
 
@@ -109,23 +110,23 @@ int Engine::advance() {
   if (did == 0 && has_tasks()) return 0;  // the caller has tasks to run, so it is not idle
   if (did == 0 && watch.idle_turn()) [[unlikely]]
     check_hang(*this);
-  if (did == 0 && put_offs.any()) [[unlikely]]
-    resume_overdue();
-  if (did == 0 && heater.on()) [[unlikely]]
+  if (did == 0 && deferred_work.any()) [[unlikely]]
+    resume_expired();
+  if (did == 0 && cache_warmer.on()) [[unlikely]]
     warm();
   return did;
 }
 
-std::uint32_t Engine::count_row() {
+std::uint32_t Engine::note_short_wait() {
   const void* const self = platform.this_thread();
-  std::uint32_t row = in_a_row.load(std::memory_order_relaxed);  // a lost count does not matter
-  if (has_row.load(std::memory_order_relaxed) != self) {
-    rows_before.store(std::max(rows_before.load(std::memory_order_relaxed) / 2, row), std::memory_order_relaxed);
-    has_row.store(self, std::memory_order_relaxed);
-    row = 0;
+  std::uint32_t waits = short_wait_run.load(std::memory_order_relaxed);  // a lost count does not matter
+  if (run_thread.load(std::memory_order_relaxed) != self) {
+    runs_before.store(std::max(runs_before.load(std::memory_order_relaxed) / 2, waits), std::memory_order_relaxed);
+    run_thread.store(self, std::memory_order_relaxed);
+    waits = 0;
   }
-  in_a_row.store(++row, std::memory_order_relaxed);
-  return row;
+  short_wait_run.store(++waits, std::memory_order_relaxed);
+  return waits;
 }
 
 // Few threads on a core do best when each communicates with its partner for a while. Many threads must take turns, or
@@ -134,48 +135,48 @@ std::uint32_t Engine::count_row() {
 // the other side does.
 Engine::Spin Engine::plan_spin_beside(int others) {
   constexpr int few = 2, one_switch = 256;
-  constexpr std::uint32_t longest_row = 4096, long_row = 16;  // some milliseconds; more than one each
-  if (crowded) return {1, others};
-  if (!waiters.crowd.contended()) return {short_spin, others};
+  constexpr std::uint32_t longest_run = 4096, long_run = 16;  // some milliseconds; more than one each
+  if (oversubscribed) return {1, others};
+  if (!waiters.heuristics.contended()) return {short_spin, others};
   if (others > few) return {0, others};
-  const std::uint32_t row = count_row();
-  if (row >= longest_row) {
-    in_a_row.store(0, std::memory_order_relaxed);
-    rows_before.store(row, std::memory_order_relaxed);
+  const std::uint32_t waits = note_short_wait();
+  if (waits >= longest_run) {
+    short_wait_run.store(0, std::memory_order_relaxed);
+    runs_before.store(waits, std::memory_order_relaxed);
     return {0, others};
   }
-  const bool catches_up = row < long_row && rows_before.load(std::memory_order_relaxed) >= long_row;
+  const bool catches_up = waits < long_run && runs_before.load(std::memory_order_relaxed) >= long_run;
   return catches_up ? Spin{one_switch, 0} : Spin{short_spin, others};  // 0: goes on, whatever it finds
 }
 
-void Engine::resume_overdue() {
-  if (callback_depth() != 0 || put_offs.earliest_ns() == PutOffs::never) return;
-  if (const std::uint64_t now = platform.now_ns(); now >= put_offs.earliest_ns())
-    put_offs.resume(PutOff::Because::overdue, now);
+void Engine::resume_expired() {
+  if (callback_depth() != 0 || deferred_work.earliest_ns() == DeferredWorkList::never) return;
+  if (const std::uint64_t now = platform.now_ns(); now >= deferred_work.earliest_ns())
+    deferred_work.resume(DeferredWork::Because::expired, now);
 }
 
 /// Warms the matcher's memory in the cache. This does not count as progress and does not delay sleep.
 void Engine::warm() {
-  if (callback_depth() != 0 || !heater.due(platform.now_ns())) return;
-  tasks.submit(heater);
+  if (callback_depth() != 0 || !cache_warmer.due(platform.now_ns())) return;
+  tasks.submit(cache_warmer);
   tasks.run(1);
 }
 
 int Engine::step_locked() {
   if (!try_lock()) return serve_left() ? 1 : 0;
   int did = 0;
-  if (!large.deferred.empty()) [[unlikely]]
+  if (!large.deferred_copies.empty()) [[unlikely]]
     shared_copy::start_deferred(*this);
-  for (DriverSlot* slot : polled_slots) did += slot->driver->poll(Engine::packets_per_poll);
-  if (!lulled.empty()) {
-    lulls_over = true;
-    for (Rail* rail : lulled) {
-      rail->lulled = false;
-      mark_dirty(*rail->peer);
+  for (DriverInstance* instance : polled_instances) did += instance->driver->poll(Engine::packets_per_poll);
+  if (!delayed_rails.empty()) {
+    flush_delayed = true;
+    for (Rail* rail : delayed_rails) {
+      rail->delayed = false;
+      mark_backlogged(*rail->peer);
     }
-    lulled.clear();
-    pump_dirty();
-    lulls_over = false;
+    delayed_rails.clear();
+    flush_backlogged();
+    flush_delayed = false;
     ++did;
   }
   unlock();
@@ -184,50 +185,51 @@ int Engine::step_locked() {
 
 int Engine::step_drivers() {
   int did = 0;
-  for (DriverSlot* slot : system_slots) {
-    if (due(*slot, memory_in_use.load(std::memory_order_relaxed)) || slot->has_flush()) did += serve(*slot, true);
+  for (DriverInstance* instance : system_instances) {
+    if (due(*instance, memory_in_use.load(std::memory_order_relaxed)) || instance->has_flush())
+      did += serve(*instance, true);
   }
   return did;
 }
 
 void Engine::serve_drivers() {
-  for (DriverSlot* slot : system_slots) {
-    if (slot->has_flush()) serve(*slot, false);
+  for (DriverInstance* instance : system_instances) {
+    if (instance->has_flush()) serve(*instance, false);
   }
 }
 
 bool Engine::arm() {
   if (!try_lock()) return false;  // another thread has the lock
   drivers_armed = true;
-  bool nothing_to_do = lulled.empty() && large.deferred.empty();
-  for (DriverSlot* slot : memory_slots) nothing_to_do = slot->driver->arm() && nothing_to_do;
+  bool nothing_to_do = delayed_rails.empty() && large.deferred_copies.empty();
+  for (DriverInstance* instance : memory_instances) nothing_to_do = instance->driver->arm() && nothing_to_do;
   unlock();
-  for (DriverSlot* slot : system_slots) {
+  for (DriverInstance* instance : system_instances) {
     if (!nothing_to_do) break;
-    if (!slot->gate.try_enter()) {
+    if (!instance->call_lock.try_lock()) {
       nothing_to_do = false;
       continue;
     }
-    nothing_to_do = slot->driver->arm();
-    while (slot->gate.leave()) nothing_to_do = false;
+    nothing_to_do = instance->driver->arm();
+    while (instance->call_lock.unlock_or_repeat()) nothing_to_do = false;
   }
-  for (DriverSlot* slot : system_slots) nothing_to_do = nothing_to_do && !slot->has_flush();
+  for (DriverInstance* instance : system_instances) nothing_to_do = nothing_to_do && !instance->has_flush();
   return nothing_to_do && !has_tasks();
 }
 
 /// Checks the drivers that have a descriptor, and processes what is there already. The drivers are not left armed,
-/// since no thread would disarm them. A driver that must go to sleep for that (psm2) gives no wake-up; the helper then
-/// finds arrivals at its next poll.
+/// since no thread would disarm them. A driver that must go to sleep for that (psm2) gives no wake-up; the on-demand
+/// thread then finds arrivals at its next poll.
 bool Engine::heeds_arrivals() {
   if (callback_depth() != 0) return false;
-  for (DriverSlot* slot : system_slots) {
-    for (int turns = 0; slot->driver->capabilities().wake_up == drivers::WakeUp::descriptor; ++turns) {
-      if (turns == 2 || !slot->gate.try_enter()) return false;
-      const bool nothing_to_do = slot->driver->arm();
-      slot->driver->disarm();
-      while (slot->gate.leave()) flush(*slot);
+  for (DriverInstance* instance : system_instances) {
+    for (int turns = 0; instance->driver->capabilities().wake_up == drivers::WakeUp::descriptor; ++turns) {
+      if (turns == 2 || !instance->call_lock.try_lock()) return false;
+      const bool nothing_to_do = instance->driver->arm();
+      instance->driver->disarm();
+      while (instance->call_lock.unlock_or_repeat()) flush(*instance);
       if (nothing_to_do) break;
-      serve(*slot, true);
+      serve(*instance, true);
     }
   }
   return true;
@@ -236,30 +238,30 @@ bool Engine::heeds_arrivals() {
 void Engine::disarm() {
   lock_for_callback();
   drivers_armed = false;
-  for (DriverSlot* slot : memory_slots) slot->driver->disarm();
+  for (DriverInstance* instance : memory_instances) instance->driver->disarm();
   if (const std::uint64_t since = std::exchange(parked_ns_, 0); since != 0 && event_log != nullptr) {
     event_log->add({since, 0, 0, EventLog::no_peer, EventLog::no_session, Event::worker_parked, 0});
     trace(Event::worker_woken, EventLog::no_peer);
   }
   unlock();
-  for (DriverSlot* slot : system_slots) {
-    if (!slot->gate.try_enter()) continue;
-    slot->driver->disarm();
-    while (slot->gate.leave()) flush(*slot);
+  for (DriverInstance* instance : system_instances) {
+    if (!instance->call_lock.try_lock()) continue;
+    instance->driver->disarm();
+    while (instance->call_lock.unlock_or_repeat()) flush(*instance);
   }
 }
 
 void Engine::sleep(std::uint64_t timeout_ns, ltask::Called called) {
   if (try_sleep(timeout_ns, called)) return;
-  CANELE_MARK(another_sleeps);
+  CANELE_COVER(another_sleeps);
   sleeper.await_release(timeout_ns);
 }
 
-std::uint64_t Engine::until_overdue() {
-  const std::uint64_t date = put_offs.earliest_ns();
-  if (date == PutOffs::never) return date;
+std::uint64_t Engine::until_expired() {
+  const std::uint64_t deadline = deferred_work.earliest_ns();
+  if (deadline == DeferredWorkList::never) return deadline;
   const std::uint64_t now = platform.now_ns();
-  return date > now ? date - now : 0;
+  return deadline > now ? deadline - now : 0;
 }
 
 bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
@@ -267,19 +269,20 @@ bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
   const bool armed = arm();
   watch.armed(armed);
   if (armed) {
-    CANELE_MARK(slept_armed);
-    const bool on_worker = worker.is_caller() || helper.is_caller();
+    CANELE_COVER(slept_armed);
+    const bool on_worker = worker.is_caller() || on_demand_progress.is_caller();
     counters.add_shared(on_worker ? Counter::worker_parks : Counter::waiter_parks);
     if (event_log != nullptr && on_worker) parked_ns_ = platform.now_ns();
-    sleeper.sleep(std::min({timeout_ns, naps_only ? nap_ns : watch.interval_ns(), until_overdue()}), called);
+    sleeper.sleep(std::min({timeout_ns, lacks_wakeup ? nap_ns : watch.interval_ns(), until_expired()}), called);
     if (on_worker) counters.add_shared(Counter::worker_wakes);
-    rouse_helper();  // from now on this thread may be stuck
+    wake_on_demand_thread();  // from now on this thread may be stuck
   } else {
-    CANELE_MARK(sleep_not_armed);
+    CANELE_COVER(sleep_not_armed);
     platform.yield();  // another thread is at work, or there is work
   }
   disarm();
-  for (DriverSlot* slot : system_slots) slot->turns.store(0, std::memory_order_relaxed);  // all are due: see due()
+  for (DriverInstance* instance : system_instances)
+    instance->turns.store(0, std::memory_order_relaxed);  // all are due: see due()
   sleeper.release();
   check_hang(*this);
   return true;

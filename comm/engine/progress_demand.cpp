@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Decides when the helper (ltask/helper.hpp) is needed. It is needed if requests are pending and no thread has polled
-// for them since the last check. It is also needed if the worker is inside a callback, or has lost its core.
+// Decides when the on-demand thread (ltask/on_demand_progress.hpp) is needed. It is needed if requests are pending and
+// no thread has polled for them since the last check. It is also needed if the worker is inside a callback, or has lost
+// its core.
 //
 // Called by the thread that checks and by the thread that helps, never by both at once.
-// Any thread may call relieve_helper().
+// Any thread may call relieve_on_demand_thread().
 //
 // Whether a thread is in the library follows from the drivers' counts of polls, which cost nothing extra. So no call
 // reports its begin or end.
 #include <algorithm>
 
 #include "comm/engine/engine.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm {
 
@@ -25,7 +26,7 @@ constexpr std::uint64_t many_posts = 64;
 
 std::uint64_t Engine::polls_so_far() const {
   std::uint64_t sum = 0;
-  for (const auto& slot : slots) sum += slot->driver->polls();
+  for (const auto& instance : instances) sum += instance->driver->polls();
   return sum;
 }
 
@@ -33,21 +34,21 @@ std::uint64_t Engine::posts_so_far() const {
   return counters.read(Counter::lock_taken) + counters.read(Counter::lock_queued);
 }
 
-ltask::Helped::Sight Engine::look() {
+ltask::ProgressSource::Coverage Engine::check_coverage() {
   const std::uint64_t polls = polls_so_far();
   const bool polled = polls != seen_polls_.exchange(polls, std::memory_order_relaxed);
   if (worker.active()) {
-    const std::uint64_t epoch = worker.epoch();
-    const bool moved = epoch != seen_epoch_.exchange(epoch, std::memory_order_relaxed);
-    if (worker.state() == ltask::Worker::State::sleeping) return Sight::covered;
-    return moved ? Sight::attended : Sight::unattended;
+    const std::uint64_t heartbeats = worker.heartbeats();
+    const bool moved = heartbeats != seen_heartbeats_.exchange(heartbeats, std::memory_order_relaxed);
+    if (worker.state() == ltask::Worker::State::sleeping) return Coverage::guaranteed;
+    return moved ? Coverage::recent : Coverage::needed;
   }
   const std::uint64_t so_far = posts_so_far();
   const std::uint64_t posted = so_far - seen_posts_.exchange(so_far, std::memory_order_relaxed);
-  if (polled) return Sight::attended;
-  if (waiters.present() != 0) return Sight::covered;
-  return posted >= many_posts || (posted != 0 && CANELE_BUGGIFY(few_posts_are_many)) ? Sight::in_passing
-                                                                                     : Sight::unattended;
+  if (polled) return Coverage::recent;
+  if (waiters.present() != 0) return Coverage::guaranteed;
+  return posted >= many_posts || (posted != 0 && CANELE_BUGGIFY(few_posts_are_many)) ? Coverage::poster_polls
+                                                                                     : Coverage::needed;
 }
 
 /// Returns whether messages are pending, including those of other ranks that pass through this one. Called only after a
@@ -57,14 +58,14 @@ bool Engine::unfinished() {
   if (!try_lock()) return true;
   const bool unsent = std::any_of(active_peers.begin(), active_peers.end(),
                                   [](const auto& one) { return one->state == Peer::State::up && !one->quiet(); });
-  const bool yes =
-      unsent || sessions.pending() != 0 || casts.own.pending != 0 || large.pulls != 0 || large.deposits != nullptr;
+  const bool yes = unsent || sessions.pending() != 0 || multicasts.session.pending != 0 || large.active_copies != 0 ||
+                   large.buffered_sends != nullptr;
   unlock();
   return yes || has_tasks();
 }
 
 bool Engine::others_progress() {
-  if (worker.active()) return worker.epoch() != seen_epoch_.load(std::memory_order_relaxed);
+  if (worker.active()) return worker.heartbeats() != seen_heartbeats_.load(std::memory_order_relaxed);
   return waiters.present() != 0 || polls_so_far() != seen_polls_.load(std::memory_order_relaxed);
 }
 
@@ -78,22 +79,22 @@ int Engine::help() {
 }
 
 void Engine::has_posted_much() {
-  if (!in_haste()) return;
+  if (!is_urgent()) return;
   // With too few cores for that, another rank computes on any other core.
-  const bool may_leave = !crowded && !no_core_for_worker && callback_depth() == 0;
+  const bool may_leave = !oversubscribed && !no_core_for_worker && callback_depth() == 0;
   if (may_leave) program_unit_.store(platform.current_unit(), std::memory_order_relaxed);
-  if (helper.dozes()) helper.hasten(ltask::Helper::Because::something_will_come);
+  if (on_demand_progress.is_idle()) on_demand_progress.expedite(ltask::OnDemandProgress::Because::something_will_come);
 }
 
-void Engine::answer_helper() {
-  if (!helper.summon() || callback_depth() != 0) return;
-  CANELE_RARE_MARK(turn_made_in_passing);
+void Engine::answer_on_demand_thread() {
+  if (!on_demand_progress.notify() || callback_depth() != 0) return;
+  CANELE_COVER_RARE(poster_polled);
   step();
 }
 
-void Engine::relieve_helper() {
+void Engine::relieve_on_demand_thread() {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // one of the two sees the other; partner: should_stay_awake()
-  if (helper.asleep()) wake();
+  if (on_demand_progress.asleep()) wake();
 }
 
 }  // namespace canele::comm

@@ -18,11 +18,11 @@ namespace canele::comm {
 [[gnu::always_inline]] inline Engine::Spin Engine::plan_spin() {
   constexpr int long_spin = 2048;  // polls of up to a hundred nanoseconds
   const int others = waiters.present();
-  waiters.pressure.follow(platform, others == 0 && !crowded);
+  waiters.contention.follow(platform, others == 0 && !oversubscribed);
   if (others != 0) [[unlikely]]
     return plan_spin_beside(others);
   int turns = system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
-  if (crowded) turns = 1;  // what is not there by now usually comes from the thread that gets this core next
+  if (oversubscribed) turns = 1;  // what is not there by now usually comes from the thread that gets this core next
   return {turns, others};
 }
 
@@ -32,7 +32,7 @@ template <typename Done>
   bool done = false;
   for (int turns = spin.turns; turns > 0; --turns) {
     int events = 0;
-    for (DriverSlot* slot : polled_slots) events += slot->driver->poll(spin.packets);
+    for (DriverInstance* instance : polled_instances) events += instance->driver->poll(spin.packets);
     if constexpr (std::is_invocable_v<Done, int>) {
       done = happened(events);
     } else {
@@ -40,9 +40,10 @@ template <typename Done>
     }
     // Events that are not for this thread are for another waiting thread, which takes over soon.
     if (spin.others != 0 && events > 0 && turns > few_more) turns = few_more;
-    if (done || departures.due() || tasks.has_work() || !lulled.empty() || !large.deferred.empty()) break;
+    if (done || after_unlock.due() || tasks.has_work() || !delayed_rails.empty() || !large.deferred_copies.empty())
+      break;
     if (lock.pending()) run_linked(lock.take());
-    if (!dirty.empty()) pump_dirty();
+    if (!backlogged_peers.empty()) flush_backlogged();
   }
   return done;
 }

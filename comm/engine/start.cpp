@@ -21,9 +21,9 @@ namespace {
 
 constexpr std::size_t secret_size = 16;
 
-ltask::Idle::Budget idle_budget(const Settings& settings, bool crowded) {
+ltask::Idle::Budget idle_budget(const Settings& settings, bool oversubscribed) {
   ltask::Idle::Budget budget;
-  if (crowded) budget.spin_ns = 0;
+  if (oversubscribed) budget.spin_ns = 0;
   budget.spin_ns = settings.number(Setting::spin, budget.spin_ns);
   return budget;
 }
@@ -52,35 +52,37 @@ struct EngineBuilder {
     }
     *why = factory.unavailable();
     if (!why->empty()) return false;
-    auto slot = std::make_unique<DriverSlot>(engine, factory);
-    slot->argument = choice.argument;
+    auto instance = std::make_unique<DriverInstance>(engine, factory);
+    instance->argument = choice.argument;
     if (const std::string& list = engine.settings->text(Setting::decorators); !list.empty()) {
-      slot->driver = comm::decorate(list, std::move(slot->driver), why);
-      if (slot->driver == nullptr) return false;
+      instance->driver = comm::decorate(list, std::move(instance->driver), why);
+      if (instance->driver == nullptr) return false;
     }
-    if (engine.checksums && factory.name != "self") slot->driver = comm::with_checksums(std::move(slot->driver));
-    slot->index = engine.slots.size();
-    slot->label = label_of(engine, factory);
-    slot->group = engine.slots.empty() ? 0 : engine.slots.back()->group + (choice.with_previous ? 0 : 1);
-    if (slot->driver->open(*slot, &slot->address, why) == drivers::Status::failed) return false;
-    if (!slot->driver->capabilities().bulk_stream) {
+    if (engine.checksums && factory.name != "self")
+      instance->driver = comm::with_checksums(std::move(instance->driver));
+    instance->index = engine.instances.size();
+    instance->label = label_of(engine, factory);
+    instance->group = engine.instances.empty() ? 0 : engine.instances.back()->group + (choice.with_previous ? 0 : 1);
+    if (instance->driver->open(*instance, &instance->address, why) == drivers::Status::failed) return false;
+    if (!instance->driver->capabilities().bulk_stream) {
       *why = "it lacks the capability bulk_stream, which large messages need";
-      slot->driver->close();
+      instance->driver->close();
       return false;
     }
-    slot->costs = costs_of(engine, *slot);
-    const int descriptor = slot->driver->descriptor();
-    if (slot->driver->capabilities().wake_up == drivers::WakeUp::none) {
-      engine.naps_only = engine.naps_only || !slot->driver->capabilities().reaches_self;
+    instance->costs = costs_of(engine, *instance);
+    const int descriptor = instance->driver->descriptor();
+    if (instance->driver->capabilities().wake_up == drivers::WakeUp::none) {
+      engine.lacks_wakeup = engine.lacks_wakeup || !instance->driver->capabilities().reaches_self;
     } else if (descriptor >= 0 && !engine.sleeper.watch(descriptor)) {
       *why = "its descriptor cannot be watched";
-      slot->driver->close();
+      instance->driver->close();
       return false;
     }
-    if (slot->memory_only() && !slot->driver->capabilities().reaches_self) engine.polled_slots.push_back(slot.get());
-    if (!slot->memory_only()) engine.takes_long = std::min(engine.takes_long, long_length(slot->costs));
-    (slot->memory_only() ? engine.memory_slots : engine.system_slots).push_back(slot.get());
-    engine.slots.push_back(std::move(slot));
+    if (instance->memory_only() && !instance->driver->capabilities().reaches_self)
+      engine.polled_instances.push_back(instance.get());
+    if (!instance->memory_only()) engine.long_message = std::min(engine.long_message, long_length(instance->costs));
+    (instance->memory_only() ? engine.memory_instances : engine.system_instances).push_back(instance.get());
+    engine.instances.push_back(std::move(instance));
     return true;
   }
 
@@ -107,16 +109,17 @@ struct EngineBuilder {
 
   /// Returns the driver's costs. Samples are not used for a decorated driver, because it is not the one that was
   /// measured.
-  static strategies::Costs costs_of(Engine& engine, const DriverSlot& slot) {
-    const drivers::Capabilities& capabilities = slot.driver->capabilities();
-    const std::string name = std::string(slot.factory.name) + (slot.argument.empty() ? "" : ":" + slot.argument);
+  static strategies::Costs costs_of(Engine& engine, const DriverInstance& instance) {
+    const drivers::Capabilities& capabilities = instance.driver->capabilities();
+    const std::string name =
+        std::string(instance.factory.name) + (instance.argument.empty() ? "" : ":" + instance.argument);
     const bool bare = engine.settings->text(Setting::decorators).empty() && !engine.checksums;
     return comm::costs_of(bare ? engine.samples : Samples{}, name, capabilities);
   }
 
   static std::string label_of(const Engine& engine, const drivers::DriverFactory& factory) {
-    const auto same = [&](const std::unique_ptr<DriverSlot>& slot) { return &slot->factory == &factory; };
-    const auto earlier = std::count_if(engine.slots.begin(), engine.slots.end(), same);
+    const auto same = [&](const std::unique_ptr<DriverInstance>& instance) { return &instance->factory == &factory; };
+    const auto earlier = std::count_if(engine.instances.begin(), engine.instances.end(), same);
     return std::string(factory.name) + (earlier == 0 ? "" : "#" + std::to_string(earlier));
   }
 
@@ -129,7 +132,7 @@ struct EngineBuilder {
       const drivers::DriverFactory* const factory = choice.factory;
       std::string problem;
       if (open_driver(engine, choice, &problem)) {
-        reaches_others = reaches_others || !engine.slots.back()->driver->capabilities().reaches_self;
+        reaches_others = reaches_others || !engine.instances.back()->driver->capabilities().reaches_self;
       } else {
         problems.push_back(std::string(factory->name) + ": " + problem);
         reaches_itself = reaches_itself && factory->name != "self";
@@ -234,7 +237,7 @@ struct EngineBuilder {
     constexpr std::uint64_t narrow = 64 << 10, wide = 1 << 20;
     engine.credit.first_target =
         std::min(std::clamp(engine.credit.limit / (2 * ranks), narrow, wide), engine.credit.per_peer);
-    engine.credit.lent = least;
+    engine.credit.reserved = least;
     if (engine.credit.limit >= least) return true;
     *why = "CANELE_UNEXPECTED_MEMORY is " + std::to_string(engine.credit.limit) + " bytes; " + std::to_string(ranks) +
            " ranks need at least " + std::to_string(least) + ", " + std::to_string(wire::first_credit) + " for each";
@@ -271,36 +274,36 @@ Engine::Engine(EngineParts parts)
       secret(secret_size),
       idle_beside_worker(idle_budget(*settings, is_oversubscribed(platform, *bootstrap, 2))),
       worker(platform, *this, idle_beside_worker),
-      helper(platform, *this, idle_beside_worker),
+      on_demand_progress(platform, *this, idle_beside_worker),
       cores(std::move(parts.cores)),
       on_this_machine(parts.on_this_machine),
       check_hang(parts.check_hang),
-      empty_polls(platform, waiters.crowd, crowded) {
+      empty_polls(platform, waiters.heuristics, oversubscribed) {
   if (!settings->text(Setting::trace).empty()) start_tracing(settings->number(Setting::trace_events));
-  casts.own.context = this;
-  casts.stock_limit = settings->number(Setting::multicast_memory);
-  casts.forced = multicast::shape_named(settings->text(Setting::multicast));
+  multicasts.session.context = this;
+  multicasts.relay_limit = settings->number(Setting::multicast_memory);
+  multicasts.shape_override = multicast::shape_named(settings->text(Setting::multicast));
   if (settings->text(Setting::host_threads) == "busy" && is_oversubscribed(platform, *bootstrap, 2)) {
     no_core_for_worker = true;
-    helper.expect_company();
+    on_demand_progress.assume_contention();
   }
-  if (crowded) waiters.pressure.doubt();
+  if (oversubscribed) waiters.contention.doubt();
   shuffle_tasks(*this);
-  favour_one_thread(true);
+  enable_lock_bias(true);
 }
 
 Engine::~Engine() {
-  helper.stop();
+  on_demand_progress.stop();
   worker.stop();
-  delete places.load();
-  deposit::forget_all(*this);
-  for (const auto& slot : slots) slot->driver->close();
+  delete topology_queues.load();
+  buffered::forget_all(*this);
+  for (const auto& instance : instances) instance->driver->close();
   sessions.each([this](Session& session) {
     matcher.drain(session.match, [this](UnexpectedNode& node) { messages.release(static_cast<Message&>(node)); });
   });
-  while (held.first != nullptr) {
-    auto& message = static_cast<Message&>(*held.first);
-    held.unlink(message);
+  while (matched_unbound.first != nullptr) {
+    auto& message = static_cast<Message&>(*matched_unbound.first);
+    matched_unbound.unlink(message);
     messages.release(message);
   }
   bootstrap->finalize();  // no callback comes after it
@@ -315,9 +318,9 @@ std::unique_ptr<Engine> Engine::create(EngineParts parts, std::string* why, int*
 
 void Engine::start_tracing(std::size_t capacity) {
   event_log = std::make_unique<EventLog>(capacity);
-  looks_closely = true;
+  inspect_deliveries = true;
   for (const auto& known : active_peers) {
-    for (const auto& rail : known->rails) send_path::set_inline_limit(*this, *rail);
+    for (const auto& rail : known->rails) send_path::update_fast_limits(*this, *rail);
   }
 }
 

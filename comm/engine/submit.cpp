@@ -15,14 +15,14 @@
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm {
 
-constinit thread_local int OnlyPosts::depth = 0;
+constinit thread_local int PostOnlyScope::depth = 0;
 
 void Engine::lock_for_callback() {
-  for (unsigned turn = 1; !lock.try_enter(); ++turn) {
+  for (unsigned turn = 1; !lock.try_lock(); ++turn) {
     if (serve_left()) {
       continue;
     } else if (turn % 64 != 0) {
@@ -31,11 +31,11 @@ void Engine::lock_for_callback() {
       platform.yield();  // the holder may have lost its core
     }
   }
-  if (!posts.empty()) [[unlikely]]
-    posts.settle(*this);
+  if (!receive_prefetch.empty()) [[unlikely]]
+    receive_prefetch.drain(*this);
 }
 
-void Engine::favour_one_thread(bool yes) {
+void Engine::enable_lock_bias(bool yes) {
   constexpr std::uint32_t row = 4096;  // revoking a bias costs as much as some hundred ordinary turns
   const bool tells_them_apart = platform.has_system_threads() && ltask::AsymmetricFences::available();
   lock_for_callback();
@@ -45,34 +45,34 @@ void Engine::favour_one_thread(bool yes) {
 
 void Engine::unlock_slowly() {
   constexpr int most_served = 32;
-  Departures due;
+  PostUnlockActions due;
   bool left_over = false;
   for (int served = 0;;) {
-    pump_dirty();
-    if (departures.due()) due.take(departures);
-    if (!lock.has_rest() && lock.try_leave()) break;
+    flush_backlogged();
+    if (after_unlock.due()) due.take(after_unlock);
+    if (!lock.has_rest() && lock.try_unlock()) break;
     if (served >= most_served) {
       left_over = true;
       lock.put_down();
       break;
     }
-    CANELE_MARK(linked_work_at_unlock);
+    CANELE_COVER(linked_work_at_unlock);
     served += run_next_linked(most_served - served);
   }
   if (const int threads = due.due() ? due.run(platform) : 0; threads != 0) {
     woken.fetch_add(static_cast<unsigned>(threads), std::memory_order_relaxed);
-    waiters.crowd.woke(threads);
+    waiters.heuristics.woke(threads);
   }
   if (left_over) [[unlikely]]
     call_for_holder();
 }
 
 /// Wakes a thread for a lock that was put down with work in it. The next thread that posts, waits or polls inherits the
-/// lock. If there is no other, it is the thread that sleeps on the drivers, or the helper. Without these
+/// lock. If there is no other, it is the thread that sleeps on the drivers, or the on-demand thread. Without these
 /// (CANELE_WORKER=none) the work waits for a call.
 void Engine::call_for_holder() {
   sleeper.wake();
-  rouse_helper();
+  wake_on_demand_thread();
 }
 
 bool Engine::serve_left() {
@@ -103,9 +103,9 @@ int Engine::run_next_linked(int most) {
 
 void Engine::submit(Op& op) {
   using Entry = ltask::SubmitLock::Entry;
-  const Entry entry = lock.enter_or_push(op);
+  const Entry entry = lock.lock_or_push(op);
   if (entry == Entry::linked) {  // the holder runs it
-    CANELE_MARK(left_to_the_holder);
+    CANELE_COVER(left_to_the_holder);
     return;
   }
   if (entry == Entry::inherited) {
@@ -114,24 +114,24 @@ void Engine::submit(Op& op) {
   }
   counters.add(Counter::lock_taken);
   run(op);
-  pump_dirty();
-  const bool look = std::exchange(credit.just_withheld, false);
+  flush_backlogged();
+  const bool blocked = std::exchange(credit.just_blocked, false);
   unlock();
-  if (look && callback_depth() == 0) [[unlikely]]
+  if (blocked && callback_depth() == 0) [[unlikely]]
     step();  // credit may have arrived, and a thread that only sends would never process it
 }
 
 void Engine::run_or_leave_tasks() {
-  if (callback_depth() == 0 && !OnlyPosts::on_this_thread()) tasks.run(32);
+  if (callback_depth() == 0 && !PostOnlyScope::on_this_thread()) tasks.run(32);
   if (tasks.has_work()) sleeper.wake();
 }
 
 void Engine::run(Op& op) {
-  if (!posts.empty()) [[unlikely]]
-    posts.settle(*this);
+  if (!receive_prefetch.empty()) [[unlikely]]
+    receive_prefetch.drain(*this);
   switch (op.kind) {
     case OpKind::send:
-      send_path::accept(*this, static_cast<Request&>(static_cast<PostOp&>(op)));
+      send_path::on_send_posted(*this, static_cast<Request&>(static_cast<PostOp&>(op)));
       break;
     case OpKind::receive:
       receive_path::accept(*this, static_cast<Request&>(static_cast<PostOp&>(op)));
@@ -149,10 +149,10 @@ void Engine::run(Op& op) {
       send_path::reprioritize(*this, static_cast<ReprioritizeOp&>(op));
       break;
     case OpKind::sent:
-      link::handed_over(*this, *static_cast<Rail::SentOp&>(op).rail);
+      link::driver_returned(*this, *static_cast<Rail::SentOp&>(op).rail);
       break;
-    case OpKind::pulled:
-      rendezvous::pulled(*this, static_cast<rendezvous::Pull&>(op));
+    case OpKind::transfer_done:
+      rendezvous::transfer_done(*this, static_cast<rendezvous::RmaCopy&>(op));
       break;
     case OpKind::call:
       static_cast<CallOp&>(op).call(*this, static_cast<CallOp&>(op));
@@ -160,14 +160,14 @@ void Engine::run(Op& op) {
   }
 }
 
-void Engine::pump_dirty() {
-  if (!credit.looks.empty()) [[unlikely]]
-    flow_in::refill_all(*this);
-  while (!dirty.empty()) {
-    Peer* p = dirty.back();
-    dirty.pop_back();
-    p->dirty = false;
-    link::pump(*this, *p);
+void Engine::flush_backlogged() {
+  if (!credit.windows_due.empty()) [[unlikely]]
+    credit_receiver::refill_all(*this);
+  while (!backlogged_peers.empty()) {
+    Peer* p = backlogged_peers.back();
+    backlogged_peers.pop_back();
+    p->backlogged = false;
+    link::flush(*this, *p);
   }
 }
 

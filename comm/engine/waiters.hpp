@@ -22,7 +22,7 @@ namespace canele::comm {
 
 /// What waiting threads have learned about the cores that they share, for the waits to come. All of it is a guess: an
 /// error costs only time. So threads may overwrite each other's values.
-class Crowd {
+class WaiterHeuristics {
  public:
   /// Returns whether other threads had the core between two polls of a waiting thread.
   bool contended() const noexcept { return contention_.load(std::memory_order_relaxed) > 0; }
@@ -39,9 +39,9 @@ class Crowd {
   bool turns_pay() noexcept {
     constexpr unsigned seldom = 64;
     if (gain_.load(std::memory_order_relaxed) > 0) return true;
-    const unsigned refused = refused_.load(std::memory_order_relaxed) + 1;
-    refused_.store(refused, std::memory_order_relaxed);
-    return refused % seldom == 0;
+    const unsigned declined = declined_.load(std::memory_order_relaxed) + 1;
+    declined_.store(declined, std::memory_order_relaxed);
+    return declined % seldom == 0;
   }
   void took_turns(bool well) noexcept { change_gain(well ? 1 : -2); }
   /// Records how many sleeping threads were woken at once.
@@ -58,21 +58,21 @@ class Crowd {
   }
 
   std::atomic<int> contention_{0}, gain_{most_gain};
-  std::atomic<unsigned> refused_{0};
+  std::atomic<unsigned> declined_{0};
 };
 
-struct Blocked;
+struct BlockedThread;
 
 class Waiters {
  public:
   /// Called when a thread begins to wait, and when its wait ends.
   void enter() noexcept { present_.fetch_add(1, std::memory_order_relaxed); }
-  void leave() noexcept { present_.fetch_sub(1, std::memory_order_relaxed); }
+  void exit() noexcept { present_.fetch_sub(1, std::memory_order_relaxed); }
   /// Returns the number of threads that wait now.
   int present() const noexcept { return present_.load(std::memory_order_relaxed); }
-  Crowd crowd;
-  ltask::Pressure pressure;  ///< of compute threads on their cores
-  ltask::Patience patience;
+  WaiterHeuristics heuristics;
+  ltask::CpuContention contention;  ///< of compute threads on their cores
+  ltask::AdaptiveYield adaptive_yield;
 
   bool try_take_token() noexcept {
     return !token_.load(std::memory_order_relaxed) && !token_.exchange(true, std::memory_order_acquire);
@@ -105,19 +105,19 @@ class Waiters {
     sleeping_.fetch_sub(1, std::memory_order_seq_cst);
   }
 
-  void enlist(Blocked& blocked) {
+  void enlist(BlockedThread& blocked) {
     const std::lock_guard guard(mutex_);
-    blocked_.push_back(&blocked);
+    blocked_threads_.push_back(&blocked);
   }
-  void dismiss(Blocked& blocked) {
+  void dismiss(BlockedThread& blocked) {
     const std::lock_guard guard(mutex_);
-    std::erase(blocked_, &blocked);
+    std::erase(blocked_threads_, &blocked);
   }
-  /// Calls visit(const Blocked&) for every blocked thread.
+  /// Calls visit(const BlockedThread&) for every blocked thread.
   template <typename Visit>
-  void each_blocked(Visit visit) {
+  void each_blocked_thread(Visit visit) {
     const std::lock_guard guard(mutex_);
-    for (const Blocked* one : blocked_) visit(*one);
+    for (const BlockedThread* one : blocked_threads_) visit(*one);
   }
 
  private:
@@ -126,7 +126,7 @@ class Waiters {
   std::atomic<int> sleeping_{0};
   std::mutex mutex_;  // taken only by threads that are about to sleep, or that wake one
   std::vector<ltask::Parker*> parked_;
-  std::vector<Blocked*> blocked_;
+  std::vector<BlockedThread*> blocked_threads_;
 };
 
 }  // namespace canele::comm

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm::link {
 
@@ -17,12 +17,12 @@ void enqueue(Context& context, Peer& peer, strategies::Item& item) {
   item.age = ++peer.next_age;
   peer.queued_bytes += item.size;
   peer.backlog->add(item);
-  context.mark_dirty(peer);
+  context.mark_backlogged(peer);
 }
 
 void control(Context& context, Peer& peer, wire::Type type, std::uint64_t tag, std::uint32_t seq, std::uint16_t session,
              const void* payload, std::size_t size) {
-  if (peer.gone()) return;
+  if (peer.disconnected()) return;
   Control& c = context.controls.make();
   assert(size <= sizeof c.payload);
   c.head = {tag, seq, session, type, 0};
@@ -33,7 +33,7 @@ void control(Context& context, Peer& peer, wire::Type type, std::uint64_t tag, s
 }
 
 [[gnu::cold]] void ring(Context& context, const Rail& rail) {
-  context.departures.ring(*rail.slot->driver, rail.peer->rank);
+  context.after_unlock.ring(*rail.instance->driver, rail.peer->rank);
   context.counters.add(Counter::doorbells_sent);
 }
 

@@ -25,7 +25,7 @@ void control(Context& context, Peer& peer, wire::Type type, std::uint64_t tag, s
 /// asleep.
 void ring(Context& context, const Rail& rail);
 inline void doorbell(Context& context, const Rail& rail) {
-  if (rail.slot->driver->wants_wake(rail.peer->rank)) [[unlikely]]
+  if (rail.instance->driver->wants_wake(rail.peer->rank)) [[unlikely]]
     ring(context, rail);
 }
 

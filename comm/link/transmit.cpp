@@ -4,11 +4,11 @@
 //
 // There are two kinds of drivers. A memory-only driver is written to at once. For a driver that makes system calls the
 // packet is only staged here. The thread that serves that driver hands the packet over outside the lock, and calls
-// handed_over() afterwards.
+// driver_returned() afterwards.
 //
-//   pump ─▶ plan ─┬─ memory ─▶ inline | reserve, write, commit ─────────────▶ items left    full ─▶ held
-//                 └─ system ─▶ stage ─▶ (flush) ─▶ handed_over ─▶ packet_done ─▶ items left  full ─▶ staged
-//   held and staged packets go on at ready()
+//   flush ─▶ plan ─┬─ memory ─▶ inline | reserve, write, commit ─────────────▶ items left    full ─▶ blocked
+//                 └─ system ─▶ stage ─▶ (flush) ─▶ driver_returned ─▶ packet_done ─▶ items left  full ─▶ staged
+//   blocked and staged packets go on at ready()
 #include "comm/link/transmit.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 #include "comm/link/queue.hpp"
 #include "comm/link/sequencing.hpp"
 #include "comm/state/payload.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm::link {
 namespace {
@@ -28,14 +28,14 @@ using strategies::Plan;
 constexpr std::size_t inline_room = 64;
 constexpr int most_bulk_pieces = 64;
 
-void all_left(Context& context, Peer& peer, Plan& plan) {
+void all_sent(Context& context, Peer& peer, Plan& plan) {
   count_packet(context, peer, plan);
-  for (int i = 0; i < plan.count; ++i) context.item_left(*plan.items[i]);
+  for (int i = 0; i < plan.count; ++i) context.item_sent(*plan.items[i]);
 }
 
 /// Writes a plan to a memory driver. Returns true if all its items have left, false if the driver is full.
 bool write_plan(Context& context, Peer& peer, Plan& plan) {
-  drivers::Driver& driver = *peer.rail->slot->driver;
+  drivers::Driver& driver = *peer.rail->instance->driver;
   const std::uint32_t first_number = peer.next_out;
   if (plan.size <= std::min(inline_room, driver.capabilities().max_inline)) {
     std::byte line[inline_room];
@@ -55,7 +55,7 @@ bool write_plan(Context& context, Peer& peer, Plan& plan) {
     assert(size <= room.size());
     driver.commit(peer.rank, size);
   }
-  all_left(context, peer, plan);
+  all_sent(context, peer, plan);
   return true;
 }
 
@@ -75,35 +75,35 @@ int bulk_pieces(const Request& request, std::size_t most, iovec* pieces, std::ve
 /// Pushes the next piece of a bulk item to a memory driver. Returns false if the driver is full.
 bool write_bulk(Context& context, Rail& rail, Request& request) {
   Peer& peer = *rail.peer;
-  drivers::Driver& driver = *rail.slot->driver;
+  drivers::Driver& driver = *rail.instance->driver;
   iovec pieces[most_bulk_pieces];
   std::size_t size = 0;
   const std::size_t most = std::min<std::uint64_t>(driver.capabilities().max_bulk, request.expected - request.moved);
   const int count = bulk_pieces(request, most, pieces, context.bulk_staging, &size);
   if (count == 0) {  // the user's description ended early
-    context.bulk_left(peer, request, request.expected - request.moved);
+    context.bulk_sent(peer, request, request.expected - request.moved);
     return true;
   }
-  if (driver.bulk_send(peer.rank, request.bulk_key, request.moved, pieces, count, size, nullptr) != Status::ok)
+  if (driver.bulk_send(peer.rank, request.transfer_id, request.moved, pieces, count, size, nullptr) != Status::ok)
     return false;
   peer.counters.add(Counter::packets_sent);
   context.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, size);
-  context.bulk_left(peer, request, size);
+  context.bulk_sent(peer, request, size);
   return true;
 }
 
-void pump_memory(Context& context, Peer& peer) {
+void flush_memory(Context& context, Peer& peer) {
   Rail& rail = *peer.rail;
-  if (rail.state == Rail::State::held) {
+  if (rail.state == Rail::State::blocked) {
     if (!write_plan(context, peer, rail.packet->plan)) {
       rail.full = true;
       return;
     }
-    CANELE_MARK(held_plan_left);
+    CANELE_COVER(blocked_plan_sent);
     free_packet(context, std::move(rail.packet));
     rail.state = Rail::State::idle;
   }
-  const strategies::RailView view{rail.slot->driver->capabilities().max_packet, true};
+  const strategies::RailView view{rail.instance->driver->capabilities().max_packet, true};
   while (!rail.full && !peer.backlog->empty()) {
     Plan plan;
     peer.backlog->plan(view, plan);
@@ -115,10 +115,10 @@ void pump_memory(Context& context, Peer& peer) {
     for (int i = 0; i < plan.count; ++i) plan.items[i]->queued = false;
     peer.queued_bytes -= plan.size;
     if (!write_plan(context, peer, plan)) {
-      CANELE_MARK(plan_held);
+      CANELE_COVER(plan_blocked);
       rail.packet = new_packet(context);
       rail.packet->plan = plan;
-      rail.state = Rail::State::held;
+      rail.state = Rail::State::blocked;
       rail.full = true;
     }
   }
@@ -145,7 +145,7 @@ void add_piece(Packet& packet, const void* base, std::size_t size) {
 void stage_items(Context& context, Peer& peer, Packet& packet) {
   Plan& plan = packet.plan;
   count_packet(context, peer, plan);
-  if (packet.staging.size() < plan.size) packet.staging.resize(peer.rail->slot->driver->capabilities().max_packet);
+  if (packet.staging.size() < plan.size) packet.staging.resize(peer.rail->instance->driver->capabilities().max_packet);
   std::byte* out = packet.staging.data();
   int staying = 0;
   for (int i = 0; i < plan.count; ++i) {
@@ -158,7 +158,7 @@ void stage_items(Context& context, Peer& peer, Packet& packet) {
       add_piece(packet, d.base, d.length);
       plan.items[staying++] = &item;
     } else {
-      context.item_left(item);
+      context.item_sent(item);
     }
   }
   plan.count = staying;
@@ -168,7 +168,7 @@ void stage_items(Context& context, Peer& peer, Packet& packet) {
 void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, Request& request) {
   const std::size_t slice = CANELE_BUGGIFY(short_slice) ? 1000 : 512 * 1024;  // small messages get a turn in between
   packet.bulk = true;
-  packet.bulk_key = request.bulk_key;
+  packet.transfer_id = request.transfer_id;
   packet.bulk_offset = request.moved;
   const std::size_t most = std::min<std::uint64_t>({slice, capabilities.max_bulk, request.expected - request.moved});
   packet.piece_count = bulk_pieces(request, most, packet.pieces, packet.staging, &packet.size);
@@ -180,36 +180,36 @@ void release_staged(Context& context, Rail& rail) {
   if (packet.bulk) {
     const Request& request = request_of(*packet.plan.items[0]);
     context.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, packet.size);
-    context.bulk_left(peer, request_of(*packet.plan.items[0]), packet.size);
+    context.bulk_sent(peer, request_of(*packet.plan.items[0]), packet.size);
   } else {
-    for (int i = 0; i < packet.plan.count; ++i) context.item_left(*packet.plan.items[i]);
+    for (int i = 0; i < packet.plan.count; ++i) context.item_sent(*packet.plan.items[i]);
   }
   free_packet(context, std::move(rail.packet));
-  rail.kept.reset();
+  rail.unacked.reset();
   rail.state = Rail::State::idle;
 }
 
-/// Decides on an aggregation delay. Returns true, and lists the rail as lulled, if it pays to wait for more items until
-/// the next progress call. It pays if a packet has left lately and the next one is not full.
-bool lull(Context& context, Peer& peer) {
+/// Decides on an aggregation delay. Returns true, and lists the rail as delayed, if it pays to wait for more items
+/// until the next progress call. It pays if a packet has left lately and the next one is not full.
+bool delay(Context& context, Peer& peer) {
   Rail& rail = *peer.rail;
-  const drivers::Capabilities& capabilities = rail.slot->driver->capabilities();
-  if (capabilities.gap_ns == 0 || context.lulls_over || peer.queued_bytes >= capabilities.max_packet) return false;
-  if (context.sleeper.occupied()) return false;  // no thread would end the lull
+  const drivers::Capabilities& capabilities = rail.instance->driver->capabilities();
+  if (capabilities.gap_ns == 0 || context.flush_delayed || peer.queued_bytes >= capabilities.max_packet) return false;
+  if (context.sleeper.occupied()) return false;  // no thread would end the delay
   const bool long_ago = context.platform.now_ns() - rail.last_packet_ns > capabilities.gap_ns;
   if (long_ago && !CANELE_BUGGIFY(lull)) return false;
-  if (!rail.lulled) {
-    CANELE_MARK(rail_lulled);
-    rail.lulled = true;
-    context.lulled.push_back(&rail);
+  if (!rail.delayed) {
+    CANELE_COVER(rail_delayed);
+    rail.delayed = true;
+    context.delayed_rails.push_back(&rail);
   }
   return true;
 }
 
-void pump_system(Context& context, Peer& peer) {
+void flush_system(Context& context, Peer& peer) {
   Rail& rail = *peer.rail;
-  if (rail.state != Rail::State::idle || peer.backlog->empty() || lull(context, peer)) return;
-  const drivers::Capabilities& capabilities = rail.slot->driver->capabilities();
+  if (rail.state != Rail::State::idle || peer.backlog->empty() || delay(context, peer)) return;
+  const drivers::Capabilities& capabilities = rail.instance->driver->capabilities();
   rail.packet = new_packet(context);
   Packet& packet = *rail.packet;
   peer.backlog->plan({capabilities.max_packet, true}, packet.plan);
@@ -222,7 +222,7 @@ void pump_system(Context& context, Peer& peer) {
     stage_items(context, peer, packet);
   }
   rail.state = Rail::State::staged;
-  rail.slot->push_flush(rail);
+  rail.instance->push_flush(rail);
 }
 
 }  // namespace
@@ -236,42 +236,42 @@ void count_packet(Context& context, Peer& peer, const Plan& plan) {
 }
 
 bool send_bulk(Context& context, Rail& rail, Request& request) {
-  if (rail.slot->memory_only()) {
+  if (rail.instance->memory_only()) {
     rail.full = !write_bulk(context, rail, request);
     return !rail.full;
   }
   rail.packet = new_packet(context);
   rail.packet->plan.put(request.item);
-  stage_bulk(*rail.packet, rail.slot->driver->capabilities(), request);
+  stage_bulk(*rail.packet, rail.instance->driver->capabilities(), request);
   rail.state = Rail::State::staged;
-  rail.slot->push_flush(rail);
+  rail.instance->push_flush(rail);
   return true;
 }
 
-void pump(Context& context, Peer& peer) {
+void flush(Context& context, Peer& peer) {
   if (peer.state != Peer::State::up) return;
-  if (peer.bundle != nullptr && peer.bundle->numbers) {
-    bundle::pump(context, peer);
+  if (peer.rail_group != nullptr && peer.rail_group->sequenced) {
+    sequencing::flush(context, peer);
     return;
   }
   if (peer.rail->full) return;
-  if (peer.rail->slot->memory_only()) {
-    pump_memory(context, peer);
+  if (peer.rail->instance->memory_only()) {
+    flush_memory(context, peer);
   } else {
-    pump_system(context, peer);
+    flush_system(context, peer);
   }
 }
 
-void handed_over(Context& context, Rail& rail) {
+void driver_returned(Context& context, Rail& rail) {
   rail.in_flush = false;
   Peer& peer = *rail.peer;
-  if (peer.gone()) {
+  if (peer.disconnected()) {
     const bool taken = rail.state == Rail::State::staged && rail.result == drivers::Status::pending;
     if (taken) {
-      CANELE_MARK(packet_of_the_gone_pending);
+      CANELE_COVER(packet_of_disconnected_pending);
       rail.state = Rail::State::sending;  // until the driver gives the packet back
     } else {
-      CANELE_MARK(packet_of_the_gone_dropped);
+      CANELE_COVER(packet_of_disconnected_dropped);
       context.drop_packet(rail);
     }
     return;
@@ -279,28 +279,28 @@ void handed_over(Context& context, Rail& rail) {
   if (rail.state == Rail::State::connect) {
     rail.state = Rail::State::idle;
     if (rail.result == drivers::Status::failed && !rail.up) context.rail_failed(rail);
-    context.mark_dirty(peer);
+    context.mark_backlogged(peer);
     return;
   }
   if (rail.dead) {
-    CANELE_MARK(packet_taken_back_late);
-    bundle::take_back(context, rail);
+    CANELE_COVER(packet_taken_back_late);
+    sequencing::take_back(context, rail);
     return;
   }
   assert(rail.state == Rail::State::staged);
   rail.last_packet_ns = context.platform.now_ns();
-  for (const LateExposure& late : rail.packet->late) late.request->exposure = late.handle;
+  for (const DeferredRegistration& late : rail.packet->late) late.request->registration = late.handle;
   rail.packet->late.clear();
   switch (rail.result) {
     case drivers::Status::ok:
       packet_done(context, rail, drivers::Status::ok);
       break;
     case drivers::Status::pending:
-      CANELE_MARK(packet_pending);
+      CANELE_COVER(packet_pending);
       rail.state = Rail::State::sending;
       break;
     case drivers::Status::full:
-      CANELE_MARK(packet_found_full);
+      CANELE_COVER(packet_found_full);
       rail.full = true;
       break;  // stays staged until ready()
     case drivers::Status::failed:
@@ -310,14 +310,14 @@ void handed_over(Context& context, Rail& rail) {
 
 void packet_done(Context& context, Rail& rail, drivers::Status status) {
   if (rail.packet == nullptr || rail.dead) return;
-  if (rail.peer->gone()) {
-    CANELE_MARK(packet_of_the_gone_done);
+  if (rail.peer->disconnected()) {
+    CANELE_COVER(packet_of_disconnected_done);
     return context.drop_packet(rail);
   }
   assert(status == drivers::Status::ok);
   static_cast<void>(status);
   release_staged(context, rail);
-  context.mark_dirty(*rail.peer);
+  context.mark_backlogged(*rail.peer);
 }
 
 }  // namespace canele::comm::link

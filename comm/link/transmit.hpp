@@ -10,13 +10,13 @@
 namespace canele::comm::link {
 
 /// Does step 4: gives packets to the peer's rail as long as the rail takes them.
-void pump(Context& context, Peer& peer);
+void flush(Context& context, Peer& peer);
 
 /// Sends the next piece of a granted transfer by a rail that is idle. Returns false if the rail is full.
 bool send_bulk(Context& context, Rail& rail, Request& request);
 
 /// Handles the answer of a system-call driver for the packet of `rail` (rail.result).
-void handed_over(Context& context, Rail& rail);
+void driver_returned(Context& context, Rail& rail);
 /// Handles that the memory of the packet is free again.
 void packet_done(Context& context, Rail& rail, drivers::Status status);
 

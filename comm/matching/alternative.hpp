@@ -67,7 +67,7 @@ class Alternative {
   UnexpectedNode* post(MatchSession& session, PostedNode& receive);
   PostedNode* arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept;
   PostedNode* peek(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept;
-  std::uint64_t take_stamp() noexcept { return ++stamp_; }
+  std::uint64_t take_post_order() noexcept { return ++post_order_; }
   void store(MatchSession& session, UnexpectedNode& message);
   UnexpectedNode* find(MatchSession& session, std::int32_t source, std::uint64_t tag, std::uint64_t mask) noexcept;
   void take(MatchSession& session, UnexpectedNode& message) noexcept;
@@ -81,7 +81,8 @@ class Alternative {
   const Statistics& statistics() const noexcept { return statistics_; }
 
  protected:
-  // The node is complete, and its stamp is younger than all before. May throw std::bad_alloc; then nothing has changed.
+  // The node is complete, and its post order is younger than all before. May throw std::bad_alloc; then nothing has
+  // changed.
   virtual void append(MatchSession& session, PostedNode& receive) = 0;
   virtual void append(MatchSession& session, UnexpectedNode& message) = 0;
   virtual void remove(MatchSession& session, PostedNode& receive) noexcept = 0;
@@ -94,7 +95,7 @@ class Alternative {
  private:
   UnexpectedNode* find_and_note(MatchSession& session, const Wanted& wanted) noexcept;
 
-  std::uint64_t stamp_ = 0;
+  std::uint64_t post_order_ = 0;
   Statistics statistics_;
 };
 

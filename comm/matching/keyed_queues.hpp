@@ -39,7 +39,7 @@
 #include "comm/matching/node.hpp"
 #include "comm/matching/prefetch.hpp"
 #include "comm/matching/statistics.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm {
 
@@ -61,21 +61,21 @@ struct MatchKey {
 /// One cache line of the table.
 struct alignas(64) MatchBucket {
   static constexpr unsigned slot_count = 7;
-  static constexpr std::uint16_t free_mark = 0;
-  std::uint16_t marks[slot_count];  // fingerprints: bits of the hash, or free_mark
+  static constexpr std::uint16_t no_fingerprint = 0;
+  std::uint16_t fingerprints[slot_count];  // bits of the hash, or no_fingerprint
   std::uint16_t unused;
   unsigned char pointers[8 * 6];  // of the slots' heads, 48 bits each, then of the overflow
 
-  static std::uint16_t mark(std::uint64_t hash) noexcept { return static_cast<std::uint16_t>(hash >> 48 | 1); }
-  /// Returns the slots with that mark, which may be free_mark: two equal bits for each slot.
+  static std::uint16_t fingerprint(std::uint64_t hash) noexcept { return static_cast<std::uint16_t>(hash >> 48 | 1); }
+  /// Returns the slots with that fingerprint, which may be no_fingerprint: two equal bits for each slot.
   unsigned having(std::uint16_t wanted) const noexcept {
 #ifdef __SSE2__
-    const __m128i all = _mm_load_si128(reinterpret_cast<const __m128i*>(marks));
+    const __m128i all = _mm_load_si128(reinterpret_cast<const __m128i*>(fingerprints));
     const __m128i same = _mm_cmpeq_epi16(all, _mm_set1_epi16(static_cast<short>(wanted)));
     return static_cast<unsigned>(_mm_movemask_epi8(same)) & 0x3fff;
 #else
     unsigned found = 0;
-    for (unsigned i = 0; i < slot_count; ++i) found |= marks[i] == wanted ? 3u << 2 * i : 0u;
+    for (unsigned i = 0; i < slot_count; ++i) found |= fingerprints[i] == wanted ? 3u << 2 * i : 0u;
     return found;
 #endif
   }
@@ -142,19 +142,19 @@ class KeyedQueues {
     return find(key, place);
   }
   MatchNode* find(const MatchKey& key, Place& place) const noexcept;
-  /// Continues find() when the first slot with the key's mark, the lowest of `same`, has another key, or there is no
-  /// such slot.
+  /// Continues find() when the first slot with the key's fingerprint, the lowest of `same`, has another key, or there
+  /// is no such slot.
   MatchNode* find_further(const MatchKey& key, Place& place, unsigned same) const noexcept;
-  /// foresee() prefetches the bucket of the key, and returns the hash. Once the bucket is there, guess() returns the
-  /// head that has the key's mark, without reading that head.
-  std::uint64_t foresee(const MatchKey& key) const noexcept {
+  /// prefetch_hint() prefetches the bucket of the key, and returns the hash. Once the bucket is there, guess() returns
+  /// the head that has the key's fingerprint, without reading that head.
+  std::uint64_t prefetch_hint(const MatchKey& key) const noexcept {
     const std::uint64_t h = hash(key);
     prefetch_to_write(&bucket(h));
     return h;
   }
   const MatchNode* guess(std::uint64_t h) const noexcept {
     const MatchBucket& b = bucket(h);
-    const unsigned same = b.having(MatchBucket::mark(h));
+    const unsigned same = b.having(MatchBucket::fingerprint(h));
     return same != 0 ? b.head(static_cast<unsigned>(std::countr_zero(same)) / 2) : nullptr;
   }
   const MatchNode* guess(const MatchKey& key) const noexcept { return guess(hash(key)); }
@@ -261,7 +261,7 @@ template <typename Filing, typename Counting>
   MatchBucket& b = bucket(place.hash);
   place.bucket = &b;
   count_probe();
-  const unsigned same = b.having(MatchBucket::mark(place.hash));
+  const unsigned same = b.having(MatchBucket::fingerprint(place.hash));
   if (same != 0) {
     place.slot = static_cast<unsigned>(std::countr_zero(same)) / 2;
     MatchNode* const node = b.head(place.slot);
@@ -325,9 +325,9 @@ void KeyedQueues<Filing, Counting>::push_first(MatchNode& node, const MatchKey& 
 template <typename Filing, typename Counting>
 [[gnu::always_inline]] inline void KeyedQueues<Filing, Counting>::insert_head(MatchBucket& b, MatchNode& head,
                                                                               std::uint64_t h) noexcept {
-  if (const unsigned free = b.having(MatchBucket::free_mark); free != 0) [[likely]] {
+  if (const unsigned free = b.having(MatchBucket::no_fingerprint); free != 0) [[likely]] {
     const unsigned slot = static_cast<unsigned>(std::countr_zero(free)) / 2;
-    b.marks[slot] = MatchBucket::mark(h);
+    b.fingerprints[slot] = MatchBucket::fingerprint(h);
     b.set_head(slot, &head);
     return;
   }
@@ -337,7 +337,7 @@ template <typename Filing, typename Counting>
 
 template <typename Filing, typename Counting>
 [[gnu::always_inline]] inline void KeyedQueues<Filing, Counting>::vacate(MatchBucket& b, unsigned slot) noexcept {
-  b.marks[slot] = MatchBucket::free_mark;
+  b.fingerprints[slot] = MatchBucket::no_fingerprint;
   if (MatchNode* const head = b.overflow(); head != nullptr) [[unlikely]] {
     b.set_overflow(links(*head).chain);
     links(*head).chain = nullptr;
@@ -393,7 +393,7 @@ template <typename Filing, typename Counting>
   MatchBucket& b = bucket(place.hash);
   place.bucket = &b;
   if constexpr (Counting::on) ++tally_.probes;
-  for (unsigned same = b.having(MatchBucket::mark(place.hash)); same != 0; same &= same - 1, same &= same - 1) {
+  for (unsigned same = b.having(MatchBucket::fingerprint(place.hash)); same != 0; same &= same - 1, same &= same - 1) {
     place.slot = static_cast<unsigned>(std::countr_zero(same)) / 2;
     if (b.head(place.slot) == &head) [[likely]]
       return place;
@@ -410,7 +410,7 @@ template <typename Filing, typename Counting>
 bool KeyedQueues<Filing, Counting>::grow() noexcept {
   MatchBucket* larger = CANELE_BUGGIFY(no_memory_table) ? nullptr : MatchBucket::allocate(2 * (mask_ + 1));
   if (larger == nullptr) [[unlikely]] {
-    CANELE_RARE_MARK(table_stays_small);
+    CANELE_COVER_RARE(table_stays_small);
     limit_ = keys_ + keys_ / 4;
     return false;
   }
@@ -432,7 +432,7 @@ void KeyedQueues<Filing, Counting>::move_one() noexcept {
     if constexpr (Counting::on) ++tally_.moved;
   };
   for (unsigned slot = 0; slot < MatchBucket::slot_count; ++slot) {
-    if (from.marks[slot] != MatchBucket::free_mark) insert(*from.head(slot));
+    if (from.fingerprints[slot] != MatchBucket::no_fingerprint) insert(*from.head(slot));
   }
   for (MatchNode* head = from.overflow(); head != nullptr;) {
     MatchNode* following = links(*head).chain;
@@ -457,7 +457,7 @@ void KeyedQueues<Filing, Counting>::each_while(Visit visit) const {
   };
   const auto walk = [&](const MatchBucket& b) {
     for (unsigned slot = 0; slot < MatchBucket::slot_count; ++slot) {
-      if (b.marks[slot] != MatchBucket::free_mark && !queue(b.head(slot))) return false;
+      if (b.fingerprints[slot] != MatchBucket::no_fingerprint && !queue(b.head(slot))) return false;
     }
     for (MatchNode* head = b.overflow(); head != nullptr; head = links(*head).chain) {
       if (!queue(head)) return false;

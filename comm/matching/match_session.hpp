@@ -10,9 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/matching/arrivals.hpp"
+#include "comm/matching/arrival_index.hpp"
 #include "comm/matching/node.hpp"
-#include "comm/matching/posted_window.hpp"
+#include "comm/matching/recent_receives.hpp"
 
 namespace canele::comm {
 
@@ -59,21 +59,21 @@ struct NodeFifo {
 };
 
 struct alignas(64) MatchSession {
-  /// Tests shorten the window, so that a few receives already overflow it.
-  explicit MatchSession(unsigned window_length = PostedWindow::slot_count) noexcept : window(window_length) {}
+  /// most_apart: tests shorten the list of recent receives, so that a few receives already overflow it.
+  explicit MatchSession(unsigned most_apart = RecentReceives::slot_count) noexcept : recent_receives(most_apart) {}
 
   std::uint32_t id = 0;
-  bool files_elsewhere = false;  ///< unexpected messages are indexed by more than their exact keys.
-  bool lists = false;            ///< each of them has a listing.
-  bool orders_arrivals = false;  ///< and is in the arrival order of the session.
+  bool has_secondary = false;      ///< unexpected messages are indexed by more than their exact keys.
+  bool has_entries = false;        ///< each of them has an index entry.
+  bool orders_by_arrival = false;  ///< and is in the arrival order of the session.
   bool indexes_any_source = false, indexes_any_tag = false;
   std::size_t posted = 0, unexpected = 0;
   std::size_t posted_inexact = 0;  ///< all classes but exact.
-  std::size_t filed = 0;           ///< exact receives in the table; those in the window are older.
-  PostedWindow window;
+  std::size_t filed = 0;           ///< exact receives in the table; the recent ones are older.
+  RecentReceives recent_receives;
   std::size_t posted_any_source = 0, posted_any_tag = 0;
-  NodeFifo any_any, masked;  ///< posted receives of these classes.
-  Arrivals arrivals;         ///< order of the unexpected messages, once it is needed
+  NodeFifo any_any, masked;    ///< posted receives of these classes.
+  ArrivalIndex arrival_index;  ///< order of the unexpected messages, once it is needed
 };
 
 }  // namespace canele::comm

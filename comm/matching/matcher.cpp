@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The matcher. See matcher.hpp for the classes. An arrival compares at most five stamps, those of the heads of the
+// The matcher. See matcher.hpp for the classes. An arrival compares at most five post orders, those of the heads of the
 // classes in use, and the masked receives before the best of these.
 #include "comm/matching/matcher.hpp"
 
@@ -8,7 +8,7 @@
 
 #include "comm/matching/alternative.hpp"
 #include "comm/matching/prefetch.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm {
 namespace {
@@ -62,11 +62,11 @@ BasicMatcher<Counting>::~BasicMatcher() = default;
 
 /// Shared by queue() and post().
 template <typename Counting>
-[[gnu::always_inline]] inline void BasicMatcher<Counting>::queue_in_line(MatchSession& session, PostedNode& receive) {
+[[gnu::always_inline]] inline void BasicMatcher<Counting>::queue_inline(MatchSession& session, PostedNode& receive) {
   const MatchClass match_class = classify(receive.source, receive.mask);
   if (match_class == MatchClass::exact) [[likely]]
     return queue_exact(session, receive, receive.tag, receive.source);
-  stamp(session, receive, match_class);
+  assign_post_order(session, receive, match_class);
   post_inexact(session, receive, match_class);
   receive.queued = true;
   ++session.posted;
@@ -81,13 +81,13 @@ UnexpectedNode* BasicMatcher<Counting>::post(MatchSession& session, PostedNode& 
   if (session.unexpected != 0) {
     if (UnexpectedNode* message = receive_now(session, receive); message != nullptr) return message;
   }
-  queue_in_line(session, receive);
+  queue_inline(session, receive);
   return nullptr;
 }
 
 template <typename Counting>
 void BasicMatcher<Counting>::queue(MatchSession& session, PostedNode& receive) {
-  queue_in_line(session, receive);
+  queue_inline(session, receive);
 }
 
 /// Removes and returns the message that a new receive matches. The exact class needs only one table access for both.
@@ -102,17 +102,17 @@ template <typename Counting>
   return take_exact(session, receive.tag, receive.source);
 }
 
-/// Queues a receive in the table. The window has no room, or had none before, and older receives are still in the
-/// table. Receives in the window move to the table gradually, the youngest first, each in front of its queue. Soon the
-/// window is empty, and is no longer searched in vain.
+/// Queues a receive in the table. The recent receives have no room, or had none before, and older receives are still
+/// in the table. Recent receives move to the table gradually, the youngest first, each in front of its queue. Soon none
+/// is left, and they are no longer searched in vain.
 template <typename Counting>
 [[gnu::noinline]] void BasicMatcher<Counting>::file_exact(MatchSession& session, PostedNode& receive) {
   constexpr int moved_with_each = 2;
-  for (int i = 0; i < moved_with_each && !session.window.empty(); ++i) {
-    CANELE_MARK(receive_moves_to_table);
-    PostedNode& youngest = session.window.youngest();
+  for (int i = 0; i < moved_with_each && !session.recent_receives.empty(); ++i) {
+    CANELE_COVER(receive_moves_to_table);
+    PostedNode& youngest = session.recent_receives.youngest();
     exact_.push_first(youngest, MatchKey(youngest));
-    session.window.remove(youngest);
+    session.recent_receives.remove(youngest);
     youngest.slot = PostedNode::no_slot;
     ++session.filed;
   }
@@ -152,7 +152,7 @@ PostedNode* BasicMatcher<Counting>::arrive_in_tables(MatchSession& session, std:
   if (other_ != nullptr) [[unlikely]]
     return other_->arrive(session, tag, source);
   const Noted noted(*this, session, true);
-  PostedNode* exact = find_in_window(session, tag, source);
+  PostedNode* exact = find_recent(session, tag, source);
   typename KeyedQueues<FiledExact, Counting>::Place place;
   if (exact == nullptr && session.filed != 0) exact = posted_only(exact_.find({tag, session.id, source}, place));
   if (session.posted_inexact != 0) {
@@ -162,8 +162,8 @@ PostedNode* BasicMatcher<Counting>::arrive_in_tables(MatchSession& session, std:
   }
   if (exact == nullptr) return nullptr;
   if (exact->slot != PostedNode::no_slot) {
-    CANELE_MARK(receive_met_out_of_turn);
-    session.window.remove(*exact);
+    CANELE_COVER(receive_met_out_of_turn);
+    session.recent_receives.remove(*exact);
   } else {
     exact_.remove_first(*exact, place);
     --session.filed;
@@ -178,7 +178,7 @@ MatchNode* BasicMatcher<Counting>::oldest_fit(const MatchSession& session, std::
                                               MatchNode* exact) const noexcept {
   MatchNode* best = exact;
   const auto consider = [&](MatchNode* candidate) {
-    if (candidate != nullptr && candidate->posted && (best == nullptr || candidate->stamp < best->stamp))
+    if (candidate != nullptr && candidate->posted && (best == nullptr || candidate->post_order < best->post_order))
       best = candidate;
   };
   if (session.posted_any_source != 0) consider(any_source_.find({tag, session.id, rank_any}));
@@ -186,7 +186,7 @@ MatchNode* BasicMatcher<Counting>::oldest_fit(const MatchSession& session, std::
   consider(session.any_any.first);
   if (session.any_any.first != nullptr) count_compared();
   for (MatchNode* node = session.masked.first; node != nullptr; node = node->links.next) {
-    if (best != nullptr && node->stamp > best->stamp) break;
+    if (best != nullptr && node->post_order > best->post_order) break;
     count_compared();
     const auto& receive = static_cast<PostedNode&>(*node);
     if (((tag ^ receive.tag) & receive.mask) == 0 && (receive.source == rank_any || receive.source == source)) {
@@ -199,49 +199,49 @@ MatchNode* BasicMatcher<Counting>::oldest_fit(const MatchSession& session, std::
 
 /// Receives that take the first of a list, or walk along it, get no prefetch.
 template <typename Counting>
-std::uint64_t BasicMatcher<Counting>::foresee_inexact_post(const MatchSession& session, std::uint64_t tag,
-                                                           std::uint64_t mask) const noexcept {
+std::uint64_t BasicMatcher<Counting>::prefetch_inexact_post(const MatchSession& session, std::uint64_t tag,
+                                                            std::uint64_t mask) const noexcept {
   if (classify(rank_any, mask) != MatchClass::any_source) return 0;
-  return any_source_.foresee({tag, session.id, rank_any}) & ~under_exact_key;
+  return any_source_.prefetch_hint({tag, session.id, rank_any}) & ~under_exact_key;
 }
 
 template <typename Counting>
-void BasicMatcher<Counting>::foresee_elsewhere(std::uint64_t where) const noexcept {
+void BasicMatcher<Counting>::prefetch_secondary(std::uint64_t where) const noexcept {
   const UnexpectedNode* const message = guess_message(where);
   if (message == nullptr) return;
-  const Listing* const listing = message->elsewhere.listing();
-  prefetch_to_write(listing != nullptr ? static_cast<const void*>(listing) : message->elsewhere.place.block());
-  if ((where & under_exact_key) == 0) exact_.foresee(MatchKey(*message));
+  const IndexEntry* const entry = message->secondary.entry();
+  prefetch_to_write(entry != nullptr ? static_cast<const void*>(entry) : message->secondary.order_slot.block());
+  if ((where & under_exact_key) == 0) exact_.prefetch_hint(MatchKey(*message));
 }
 
 template <typename Counting>
-void BasicMatcher<Counting>::foresee_places(std::uint64_t where) const noexcept {
+void BasicMatcher<Counting>::prefetch_order_slots(std::uint64_t where) const noexcept {
   const UnexpectedNode* const message = guess_message(where);
-  const Listing* const listing = message != nullptr ? message->elsewhere.listing() : nullptr;
-  if (listing == nullptr) return;
-  prefetch_to_write(listing->from_source.block());
-  prefetch_to_write(listing->in_session.block());
+  const IndexEntry* const entry = message != nullptr ? message->secondary.entry() : nullptr;
+  if (entry == nullptr) return;
+  prefetch_to_write(entry->from_source.block());
+  prefetch_to_write(entry->in_session.block());
 }
 
 /// After the first message, the program will take the following ones. Prefetches the message eight positions on, and
-/// the listing and bucket of the one four positions on, whose line was prefetched some receives ago.
+/// the index entry and bucket of the one four positions on, whose line was prefetched some receives ago.
 template <typename Counting>
-void BasicMatcher<Counting>::foresee_behind_first(const ArrivalOrder& order) const noexcept {
+void BasicMatcher<Counting>::prefetch_behind_first(const ArrivalOrder& order) const noexcept {
   if (!is_large()) return;
   if (const UnexpectedNode* const far = order.behind_first(8); far != nullptr) {
     prefetch_to_write(far);
     prefetch_to_read(far + 1);
   }
   if (const UnexpectedNode* const near = order.behind_first(4); near != nullptr) {
-    prefetch_to_write(near->elsewhere.listing());
-    exact_.foresee(MatchKey(*near));
+    prefetch_to_write(near->secondary.entry());
+    exact_.prefetch_hint(MatchKey(*near));
   }
 }
 
 template <typename Counting>
 PostedNode* BasicMatcher<Counting>::find_exact(const MatchSession& session, std::uint64_t tag,
                                                std::int32_t source) const noexcept {
-  PostedNode* const older = find_in_window(session, tag, source);
+  PostedNode* const older = find_recent(session, tag, source);
   return older != nullptr || session.filed == 0 ? older : posted_only(exact_.find({tag, session.id, source}));
 }
 
@@ -256,8 +256,8 @@ PostedNode* BasicMatcher<Counting>::peek(const MatchSession& session, std::uint6
 }
 
 template <typename Counting>
-std::uint64_t BasicMatcher<Counting>::take_stamp() noexcept {
-  return other_ != nullptr ? other_->take_stamp() : ++stamp_;
+std::uint64_t BasicMatcher<Counting>::take_post_order() noexcept {
+  return other_ != nullptr ? other_->take_post_order() : ++post_order_;
 }
 
 template <typename Counting>
@@ -274,7 +274,7 @@ void BasicMatcher<Counting>::cancel_in_tables(MatchSession& session, PostedNode&
   switch (static_cast<MatchClass>(receive.match_class)) {
     case MatchClass::exact:
       if (receive.slot != PostedNode::no_slot) {
-        session.window.remove(receive);
+        session.recent_receives.remove(receive);
       } else {
         exact_.remove(receive);
         --session.filed;
@@ -307,18 +307,18 @@ void BasicMatcher<Counting>::store(MatchSession& session, UnexpectedNode& messag
   const Noted noted(*this, session, false);
   message.session = session.id;
   message.posted = false;
-  message.stamp = ++stamp_;
-  if (session.files_elsewhere) store_elsewhere(session, message);
+  message.post_order = ++post_order_;
+  if (session.has_secondary) store_secondary(session, message);
   message.queued = true;
   exact_.push(message);
   ++session.unexpected;
 }
 
 template <typename Counting>
-void BasicMatcher<Counting>::store_elsewhere(MatchSession& session, UnexpectedNode& message) {
-  session.arrivals.reserve(session.lists ? 1 : 0, 2, 2);
-  if (session.lists) session.arrivals.list(message, ArrivalOrder::Of::session);
-  if (session.orders_arrivals) session.arrivals.append(message);
+void BasicMatcher<Counting>::store_secondary(MatchSession& session, UnexpectedNode& message) {
+  session.arrival_index.reserve(session.has_entries ? 1 : 0, 2, 2);
+  if (session.has_entries) session.arrival_index.add_entry(message, ArrivalOrder::Of::session);
+  if (session.orders_by_arrival) session.arrival_index.append(message);
   if (session.indexes_any_source) any_source_.push(message);
   if (session.indexes_any_tag) file_by_source(session, message);
 }
@@ -328,20 +328,20 @@ void BasicMatcher<Counting>::file_by_source(MatchSession& session, UnexpectedNod
   MatchNode* node = any_tag_.find(FiledAnyTag::key(message));
   assert((node == nullptr || !node->posted) && "a receive for it would have taken it");
   if (node == nullptr) {
-    node = &session.arrivals.new_source();
+    node = &session.arrival_index.new_source();
     node->session = session.id;
     node->source = message.source;
     any_tag_.push(*node);
   }
-  session.arrivals.append(static_cast<SourceOrder&>(*node), message);
+  session.arrival_index.append(static_cast<SourceOrder&>(*node), message);
 }
 
 template <typename Counting>
 void BasicMatcher<Counting>::forget_in_source(MatchSession& session, UnexpectedNode& message) noexcept {
-  SourceOrder& source = session.arrivals.remove_from_source(message);
+  SourceOrder& source = session.arrival_index.remove_from_source(message);
   if (!source.empty()) return;
   any_tag_.remove(source);
-  session.arrivals.end_source(source);
+  session.arrival_index.end_source(source);
 }
 
 template <typename Counting>
@@ -361,11 +361,11 @@ void BasicMatcher<Counting>::take_from_tables(MatchSession& session, UnexpectedN
 
 /// A message leaves all but the table of exact keys.
 template <typename Counting>
-void BasicMatcher<Counting>::forget_elsewhere(MatchSession& session, UnexpectedNode& message) noexcept {
+void BasicMatcher<Counting>::forget_secondary(MatchSession& session, UnexpectedNode& message) noexcept {
   if (session.indexes_any_source) any_source_.remove(message);
   if (session.indexes_any_tag) forget_in_source(session, message);
-  if (session.orders_arrivals) session.arrivals.remove(message);
-  if (session.lists) session.arrivals.unlist(message);
+  if (session.orders_by_arrival) session.arrival_index.remove(message);
+  if (session.has_entries) session.arrival_index.remove_entry(message);
 }
 
 template <typename Counting>
@@ -393,18 +393,18 @@ UnexpectedNode* BasicMatcher<Counting>::find_in_tables(MatchSession& session, st
       if (!session.indexes_any_tag) index_any_tag(session);
       if (node = any_tag_.find({0, session.id, source}); node != nullptr && !node->posted) {
         const auto& of_source = *static_cast<SourceOrder*>(node);
-        foresee_behind_first(of_source);
+        prefetch_behind_first(of_source);
         return of_source.first();
       }
       break;
     case MatchClass::any_any:
-      node = arrivals_of(session).first();
-      foresee_behind_first(session.arrivals.order());
+      node = arrival_index_of(session).first();
+      prefetch_behind_first(session.arrival_index.order());
       count_compared();
       break;
     case MatchClass::masked:
-      for (UnexpectedNode* message = arrivals_of(session).first(); message != nullptr;
-           message = Arrivals::after(*message)) {
+      for (UnexpectedNode* message = arrival_index_of(session).first(); message != nullptr;
+           message = ArrivalIndex::after(*message)) {
         count_compared();
         if (matching::fits(*message, {tag, mask, session.id, source})) return message;
       }
@@ -421,49 +421,49 @@ bool BasicMatcher<Counting>::is_next(const MatchSession& session, const PostedNo
   return find_exact(session, receive.tag, receive.source) == &receive;
 }
 
-/// Prepares the messages that are there for another index: any source, or that many `orders`. Gives them listings when
-/// they are in more than one order.
+/// Prepares the messages that are there for another index: any source, or that many `orders`. Gives them index entries
+/// when they are in more than one order.
 template <typename Counting>
-void BasicMatcher<Counting>::file_elsewhere(MatchSession& session, bool any_source, std::size_t orders) {
-  const bool in_orders = !any_source || session.orders_arrivals || session.indexes_any_tag;
-  const bool list = (any_source || session.files_elsewhere) && !session.lists;
-  session.arrivals.reserve(list ? session.unexpected : 0, session.unexpected, orders);
+void BasicMatcher<Counting>::build_secondary(MatchSession& session, bool any_source, std::size_t orders) {
+  const bool in_orders = !any_source || session.orders_by_arrival || session.indexes_any_tag;
+  const bool list = (any_source || session.has_secondary) && !session.has_entries;
+  session.arrival_index.reserve(list ? session.unexpected : 0, session.unexpected, orders);
   if (list) {
-    const auto had = session.orders_arrivals ? ArrivalOrder::Of::session : ArrivalOrder::Of::source;
-    each_unexpected(session, [&](UnexpectedNode& message) { session.arrivals.list(message, had); });
-    session.lists = true;
+    const auto had = session.orders_by_arrival ? ArrivalOrder::Of::session : ArrivalOrder::Of::source;
+    each_unexpected(session, [&](UnexpectedNode& message) { session.arrival_index.add_entry(message, had); });
+    session.has_entries = true;
   }
-  const bool to_places = session.lists && in_orders;
-  post_steps_ = std::max(post_steps_, to_places ? PostSteps::to_places : PostSteps::to_elsewhere);
+  const bool to_order_slots = session.has_entries && in_orders;
+  post_steps_ = std::max(post_steps_, to_order_slots ? PostSteps::to_order_slots : PostSteps::to_secondary);
   large_for_posts_ = large_table;
-  session.files_elsewhere = true;
+  session.has_secondary = true;
 }
 
-/// Returns the messages that are there, sorted by their stamps.
+/// Returns the messages that are there, sorted by their order of arrival.
 template <typename Counting>
 std::vector<UnexpectedNode*> BasicMatcher<Counting>::in_order(const MatchSession& session) const {
   std::vector<UnexpectedNode*> there;
   there.reserve(session.unexpected);
   each_unexpected(session, [&](UnexpectedNode& message) { there.push_back(&message); });
   std::sort(there.begin(), there.end(),
-            [](const UnexpectedNode* a, const UnexpectedNode* b) { return a->stamp < b->stamp; });
+            [](const UnexpectedNode* a, const UnexpectedNode* b) { return a->post_order < b->post_order; });
   return there;
 }
 
 template <typename Counting>
-Arrivals& BasicMatcher<Counting>::arrivals_of(MatchSession& session) {
-  if (session.orders_arrivals) return session.arrivals;
+ArrivalIndex& BasicMatcher<Counting>::arrival_index_of(MatchSession& session) {
+  if (session.orders_by_arrival) return session.arrival_index;
   const std::vector<UnexpectedNode*> there = in_order(session);
-  file_elsewhere(session, false, 1);
-  for (UnexpectedNode* message : there) session.arrivals.append(*message);
-  session.orders_arrivals = true;
-  return session.arrivals;
+  build_secondary(session, false, 1);
+  for (UnexpectedNode* message : there) session.arrival_index.append(*message);
+  session.orders_by_arrival = true;
+  return session.arrival_index;
 }
 
 template <typename Counting>
 void BasicMatcher<Counting>::index_any_source(MatchSession& session) {
   const std::vector<UnexpectedNode*> there = in_order(session);
-  file_elsewhere(session, true, 0);
+  build_secondary(session, true, 0);
   session.indexes_any_source = true;
   for (UnexpectedNode* message : there) any_source_.push(*message);
 }
@@ -471,7 +471,7 @@ void BasicMatcher<Counting>::index_any_source(MatchSession& session) {
 template <typename Counting>
 void BasicMatcher<Counting>::index_any_tag(MatchSession& session) {
   const std::vector<UnexpectedNode*> there = in_order(session);
-  file_elsewhere(session, false, sources_of(there));
+  build_secondary(session, false, sources_of(there));
   session.indexes_any_tag = true;
   for (UnexpectedNode* message : there) file_by_source(session, *message);
 }
@@ -481,10 +481,10 @@ UnexpectedNode* BasicMatcher<Counting>::oldest(MatchSession& session) noexcept {
   if (session.unexpected == 0) return nullptr;
   if (other_ != nullptr) [[unlikely]]
     return other_->find(session, rank_any, 0, 0);
-  if (session.orders_arrivals) return session.arrivals.first();
+  if (session.orders_by_arrival) return session.arrival_index.first();
   UnexpectedNode* oldest = nullptr;
   each_unexpected(session, [&](UnexpectedNode& message) {
-    if (oldest == nullptr || message.stamp < oldest->stamp) oldest = &message;
+    if (oldest == nullptr || message.post_order < oldest->post_order) oldest = &message;
   });
   return oldest;
 }

@@ -10,7 +10,7 @@
 // (source, any) receives, are built on demand, at a session's first receive or probe that needs them. They are
 // maintained from then on. So a session without wildcards (StarPU) never pays for them.
 //
-// Exact receives stay out of the table as long as a session has few of them. Its window keeps them in the order of
+// Exact receives stay out of the table as long as a session has few of them. Its recent receives are in the order of
 // posting, which is mostly the order in which they match. A request and its answer never touch the table, nor does a
 // stream of up to 64 receives at a time.
 //
@@ -18,11 +18,11 @@
 // passed on to it. Calls of the table itself are not virtual.
 //
 //    class        receive            key               structure
-//    exact        (source, tag)      tag, source       window per session (posted), then table (posted and unexpected)
+//    exact        (source, tag)      tag, source       recent receives (posted), then table (posted and unexpected)
 //    any_source   (any, tag)         tag               table
 //    any_tag      (source, any)      source            table
 //    any_any      (any, any)         -                 list per session; unexpected: the arrival order
-//    masked       tag & mask         -                 list per session, scanned up to the best stamp of the others
+//    masked       tag & mask         -                 list per session, scanned up to the best order of the others
 //
 // Rejected: separate hash tables for posted and unexpected in each class (twice the cold lines); one wildcard list
 // (linear).
@@ -39,7 +39,7 @@
 #include "comm/matching/match_session.hpp"
 #include "comm/matching/node.hpp"
 #include "comm/matching/statistics.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm {
 
@@ -50,11 +50,11 @@ struct FiledExact {
 };
 struct FiledAnySource {
   static MatchLinks& links(MatchNode& node) noexcept {
-    return node.posted ? node.links : static_cast<UnexpectedNode&>(node).elsewhere.listing()->any_source;
+    return node.posted ? node.links : static_cast<UnexpectedNode&>(node).secondary.entry()->any_source;
   }
   static MatchKey key(const MatchNode& node) noexcept { return {node.tag, node.session, rank_any}; }
 };
-/// For a posted receive, or for all messages of one source (arrivals.hpp).
+/// For a posted receive, or for all messages of one source (arrival_index.hpp).
 struct FiledAnyTag {
   static MatchLinks& links(MatchNode& node) noexcept { return node.links; }
   static MatchKey key(const MatchNode& node) noexcept { return {0, node.session, node.source}; }
@@ -80,7 +80,7 @@ class BasicMatcher {
 
   /// Returns true if post() has a fast path for such a receive, which must be exact. If no message waits in the
   /// session, it is queue_named(), otherwise take_exact().
-  bool has_short_way(std::uint64_t mask, std::int32_t source) const noexcept {
+  bool has_fast_path(std::uint64_t mask, std::int32_t source) const noexcept {
     return classify(source, mask) == MatchClass::exact && other_ == nullptr && !Counting::on;
   }
   /// Returns the matching message, already removed; or nullptr, and the receive must be queued.
@@ -105,8 +105,8 @@ class BasicMatcher {
   /// Handles the arrival of a message. Returns the matching receive, already removed; or nullptr.
   [[gnu::always_inline]] PostedNode* arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
     // Inline: a call would cost as much as the code below.
-    if (!Counting::on && !session.window.empty() && session.posted_inexact == 0) [[likely]] {
-      if (PostedNode* const oldest = session.window.take_oldest(tag, source); oldest != nullptr) [[likely]] {
+    if (!Counting::on && !session.recent_receives.empty() && session.posted_inexact == 0) [[likely]] {
+      if (PostedNode* const oldest = session.recent_receives.take_oldest(tag, source); oldest != nullptr) [[likely]] {
         forget_receive(session, *oldest);
         return oldest;
       }
@@ -114,50 +114,50 @@ class BasicMatcher {
     return session.posted == 0 && other_ == nullptr ? nullptr : arrive_in_tables(session, tag, source);
   }
 
-  /// Prefetch hints for a message that will arrive. foresee() prefetches the line where the search begins, and returns
-  /// its position (0: none). Some time later, guess() returns the node that the search may find. It does not read that
-  /// node, which may or may not match. If everything fits the cache, is_large() tells that the hints are not
+  /// Prefetch hints for a message that will arrive. prefetch_hint() prefetches the line where the search begins, and
+  /// returns its position (0: none). Some time later, guess() returns the node that the search may find. It does not
+  /// read that node, which may or may not match. If everything fits the cache, is_large() tells that the hints are not
   /// worthwhile.
   bool is_large() const noexcept { return exact_.keys() >= large_table; }
   bool is_huge() const noexcept { return exact_.keys() >= huge_table; }  ///< too large for the next cache level as well
   /// Returns true if hints for receives are worthwhile. For plain receives the processor overlaps the reads by itself,
   /// so their limit is higher.
   bool is_large_for_posts() const noexcept { return exact_.keys() > large_for_posts_; }
-  std::uint64_t foresee(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept {
-    return other_ == nullptr ? exact_.foresee({tag, session.id, source}) : 0;
+  std::uint64_t prefetch_hint(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept {
+    return other_ == nullptr ? exact_.prefetch_hint({tag, session.id, source}) : 0;
   }
-  const MatchNode* guess(std::uint64_t foreseen) const noexcept { return exact_.guess(foreseen); }
+  const MatchNode* guess(std::uint64_t hint) const noexcept { return exact_.guess(hint); }
 
   /// Prefetch hints for a receive that will be posted, in steps. Each step prefetches what the step before it has led
   /// to, and should come some time after it. The first step prefetches the bucket, and returns its position; 0: nothing
   /// can be prefetched.
-  [[gnu::always_inline]] std::uint64_t foresee_post(const MatchSession& session, std::uint64_t tag, std::uint64_t mask,
-                                                    std::int32_t source) const noexcept {
+  [[gnu::always_inline]] std::uint64_t prefetch_post(const MatchSession& session, std::uint64_t tag, std::uint64_t mask,
+                                                     std::int32_t source) const noexcept {
     if (classify(source, mask) != MatchClass::exact) [[unlikely]]
-      return foresee_inexact_post(session, tag, mask);
+      return prefetch_inexact_post(session, tag, mask);
     // The message of an exact receive has to be removed from the other table as well.
-    if (session.indexes_any_source) any_source_.foresee({tag, session.id, rank_any});
-    return exact_.foresee({tag, session.id, source}) | under_exact_key;
+    if (session.indexes_any_source) any_source_.prefetch_hint({tag, session.id, rank_any});
+    return exact_.prefetch_hint({tag, session.id, source}) | under_exact_key;
   }
   /// Prefetches the message there. `where` may be outdated: only nodes that are in the table now are touched.
-  [[gnu::always_inline]] void foresee_message(std::uint64_t where) const noexcept {
+  [[gnu::always_inline]] void prefetch_message(std::uint64_t where) const noexcept {
     const MatchNode* const node = guess_of_post(where);
     if (node == nullptr) return;
     prefetch_to_write(node);
     prefetch_to_read(static_cast<const UnexpectedNode*>(node) + 1);  // the data of a message, if it is one
   }
-  /// Prefetches the message's listing, or its block in the only order.
-  void foresee_elsewhere(std::uint64_t where) const noexcept;
-  /// Prefetches the blocks to which its listing points.
-  void foresee_places(std::uint64_t where) const noexcept;
+  /// Prefetches the message's index entry, or its block in the only order.
+  void prefetch_secondary(std::uint64_t where) const noexcept;
+  /// Prefetches the blocks to which its index entry points.
+  void prefetch_order_slots(std::uint64_t where) const noexcept;
   /// The last of these steps that is useful in at least one session.
-  enum class PostSteps : std::uint8_t { to_message, to_elsewhere, to_places };
+  enum class PostSteps : std::uint8_t { to_message, to_secondary, to_order_slots };
   PostSteps post_steps() const noexcept { return post_steps_; }
 
   /// Returns the receive that a message would match, without removing it.
   PostedNode* peek(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept;
-  /// Returns a stamp between those of all receives posted before and all posted later.
-  std::uint64_t take_stamp() noexcept;
+  /// Returns an order between those of all receives posted before and all posted later.
+  std::uint64_t take_post_order() noexcept;
 
   /// Stores a message for which arrive() found no receive (tag and source set by the caller).
   void store(MatchSession& session, UnexpectedNode& message);
@@ -190,7 +190,7 @@ class BasicMatcher {
   /// Calls visit(PostedNode&) for the receives of one session that are in no table; nothing may change meanwhile.
   template <typename Visit>
   static void each_in_session(const MatchSession& session, Visit visit) {
-    session.window.each(visit);
+    session.recent_receives.each(visit);
     for (const NodeFifo* list : {&session.any_any, &session.masked}) {
       list->each([&](MatchNode& node) { visit(static_cast<PostedNode&>(node)); });
     }
@@ -230,17 +230,17 @@ class BasicMatcher {
   static constexpr std::size_t large_table = 1024, huge_table = 8192;
   class Noted;
   PostedNode* arrive_in_tables(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept;
-  /// Accounts for a receive that was removed from the window, a table or a list.
+  /// Accounts for a receive that was removed from the recent ones, a table or a list.
   static void forget_receive(MatchSession& session, PostedNode& receive) noexcept {
     receive.queued = false;
     --session.posted;
   }
-  void foresee_behind_first(const ArrivalOrder& order) const noexcept;
-  /// A flag in the result of foresee_post(): it refers to the table of exact keys. No bucket and no mark depends on
-  /// that bit of a hash.
+  void prefetch_behind_first(const ArrivalOrder& order) const noexcept;
+  /// A flag in the result of prefetch_post(): it refers to the table of exact keys. No bucket and no fingerprint
+  /// depends on that bit of a hash.
   static constexpr std::uint64_t under_exact_key = std::uint64_t{1} << 48;
-  [[gnu::cold]] std::uint64_t foresee_inexact_post(const MatchSession& session, std::uint64_t tag,
-                                                   std::uint64_t mask) const noexcept;
+  [[gnu::cold]] std::uint64_t prefetch_inexact_post(const MatchSession& session, std::uint64_t tag,
+                                                    std::uint64_t mask) const noexcept;
   [[gnu::always_inline]] const MatchNode* guess_of_post(std::uint64_t where) const noexcept {
     if ((where & under_exact_key) != 0) [[likely]]
       return exact_.guess(where);
@@ -261,8 +261,8 @@ class BasicMatcher {
   }
   /// Accounts for a message that was removed from the table of exact keys, and removes it from the secondary indexes.
   [[gnu::always_inline]] void forget_message(MatchSession& session, UnexpectedNode& message) noexcept {
-    if (session.files_elsewhere) [[unlikely]]
-      forget_elsewhere(session, message);
+    if (session.has_secondary) [[unlikely]]
+      forget_secondary(session, message);
     message.queued = false;
     --session.unexpected;
   }
@@ -271,7 +271,7 @@ class BasicMatcher {
   UnexpectedNode* find_in_tables(MatchSession& session, std::int32_t source, std::uint64_t tag, std::uint64_t mask);
   void cancel_in_tables(MatchSession& session, PostedNode& receive) noexcept;
   UnexpectedNode* receive_now(MatchSession& session, const PostedNode& receive);
-  void forget_elsewhere(MatchSession& session, UnexpectedNode& message) noexcept;
+  void forget_secondary(MatchSession& session, UnexpectedNode& message) noexcept;
   void take_from_tables(MatchSession& session, UnexpectedNode& message) noexcept;
   void count_compared() const noexcept {
     if constexpr (Counting::on) ++lists_.probes, ++lists_.attempts, ++lists_.lines;
@@ -281,42 +281,42 @@ class BasicMatcher {
   static PostedNode* posted_only(MatchNode* node) noexcept {
     return node != nullptr && node->posted ? static_cast<PostedNode*>(node) : nullptr;
   }
-  PostedNode* find_in_window(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept {
+  PostedNode* find_recent(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept {
     if constexpr (Counting::on) {
-      return session.window.template find<Counting>(tag, source, lists_);
+      return session.recent_receives.template find<Counting>(tag, source, lists_);
     } else {
       matching::Tally nothing;
-      return session.window.template find<Counting>(tag, source, nothing);
+      return session.recent_receives.template find<Counting>(tag, source, nothing);
     }
   }
   /// Returns the oldest exact receive for such a message.
   PostedNode* find_exact(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept;
   void post_inexact(MatchSession& session, PostedNode& receive, MatchClass match_class);
-  void queue_in_line(MatchSession& session, PostedNode& receive);
-  void stamp(const MatchSession& session, PostedNode& receive, MatchClass match_class) noexcept {
+  void queue_inline(MatchSession& session, PostedNode& receive);
+  void assign_post_order(const MatchSession& session, PostedNode& receive, MatchClass match_class) noexcept {
     receive.session = session.id;
     receive.posted = true;
     receive.match_class = static_cast<std::uint8_t>(match_class);
-    receive.stamp = ++stamp_;
+    receive.post_order = ++post_order_;
   }
   /// Tag and source are the node's.
   [[gnu::always_inline]] void queue_exact(MatchSession& session, PostedNode& receive, std::uint64_t tag,
                                           std::int32_t source) {
-    stamp(session, receive, MatchClass::exact);
-    if (session.filed != 0 || CANELE_BUGGIFY(window_without_room) || !session.window.append(receive, tag, source))
-        [[unlikely]]
+    assign_post_order(session, receive, MatchClass::exact);
+    if (session.filed != 0 || CANELE_BUGGIFY(window_without_room) ||
+        !session.recent_receives.append(receive, tag, source)) [[unlikely]]
       file_exact(session, receive);
     receive.queued = true;
     ++session.posted;
   }
   MatchNode* oldest_fit(const MatchSession& session, std::uint64_t tag, std::int32_t source,
                         MatchNode* exact) const noexcept;
-  void file_elsewhere(MatchSession& session, bool any_source, std::size_t orders);
+  void build_secondary(MatchSession& session, bool any_source, std::size_t orders);
   void file_by_source(MatchSession& session, UnexpectedNode& message);
   void forget_in_source(MatchSession& session, UnexpectedNode& message) noexcept;
-  void store_elsewhere(MatchSession& session, UnexpectedNode& message);
+  void store_secondary(MatchSession& session, UnexpectedNode& message);
   std::vector<UnexpectedNode*> in_order(const MatchSession& session) const;
-  Arrivals& arrivals_of(MatchSession& session);
+  ArrivalIndex& arrival_index_of(MatchSession& session);
   std::size_t take_some(MatchSession& session, UnexpectedNode** out, std::size_t most) noexcept;
   void index_any_source(MatchSession& session);
   void index_any_tag(MatchSession& session);
@@ -325,7 +325,7 @@ class BasicMatcher {
   KeyedQueues<FiledExact, Counting> exact_;
   KeyedQueues<FiledAnySource, Counting> any_source_;
   KeyedQueues<FiledAnyTag, Counting> any_tag_;
-  std::uint64_t stamp_ = 0;
+  std::uint64_t post_order_ = 0;
   PostSteps post_steps_ = PostSteps::to_message;
   std::size_t large_for_posts_ = huge_table;  ///< follows from post_steps_; read for each receive
   struct Nothing {};

@@ -16,7 +16,7 @@ namespace canele::comm {
 inline constexpr std::int32_t rank_any = -1;
 
 struct MatchNode;
-struct Listing;
+struct IndexEntry;
 struct OrderBlock;
 
 /// Links of one queue. In a table, prev of the head is the tail; `chain` links heads that overflow one bucket.
@@ -27,19 +27,19 @@ struct MatchLinks {
 };
 
 /// Position of the entry in a matcher that keeps its entries outside of the nodes (alternatives/lane_list.hpp).
-struct MatchPlace {
+struct MatchPosition {
   void* block;
   std::uint32_t lane;
 };
 
 struct MatchNode {
   std::uint64_t tag = 0;
-  std::uint64_t stamp = 0;    ///< order of posting or of arrival, over the whole engine.
-  std::uint32_t session = 0;  ///< local number of the session.
-  std::int32_t source = 0;    ///< rank, or rank_any
+  std::uint64_t post_order = 0;  ///< order of posting or of arrival, over the whole engine.
+  std::uint32_t session = 0;     ///< local number of the session.
+  std::int32_t source = 0;       ///< rank, or rank_any
   union {
     MatchLinks links{};  ///< posted: the queue of its class; unexpected: the queue of the exact key
-    MatchPlace place;
+    MatchPosition position;
   };
   bool posted = false;           ///< a receive; otherwise an unexpected message.
   bool queued = false;           ///< in the matcher.
@@ -49,7 +49,7 @@ struct MatchNode {
 /// A receive that waits for its message.
 struct PostedNode : MatchNode {
   static constexpr std::uint8_t no_slot = 0xff;
-  std::uint8_t slot = no_slot;  ///< in the session's window
+  std::uint8_t slot = no_slot;  ///< in the session's recent receives
   std::uint64_t mask = ~std::uint64_t{0};
 
   /// Sets the arguments for the next use. The other members belong to the matcher, which writes them before it reads
@@ -62,36 +62,36 @@ struct PostedNode : MatchNode {
   }
 };
 
-/// A slot of a block (arrivals.hpp), or no slot, in one word. Blocks are aligned to cache lines and have less than 32
-/// slots, so the low bits are free.
-class OrderPlace {
+/// A slot of a block (arrival_index.hpp), or no slot, in one word. Blocks are aligned to cache lines and have less than
+/// 32 slots, so the low bits are free.
+class OrderSlot {
  public:
-  OrderPlace() = default;
-  OrderPlace(OrderBlock* block, unsigned slot) noexcept
+  OrderSlot() = default;
+  OrderSlot(OrderBlock* block, unsigned slot) noexcept
       : bits_(reinterpret_cast<std::uintptr_t>(block) | slot << 1 | 1) {}
   OrderBlock* block() const noexcept { return reinterpret_cast<OrderBlock*>(bits_ & ~std::uintptr_t{63}); }
   unsigned slot() const noexcept { return static_cast<unsigned>(bits_ >> 1 & 31); }
 
  private:
-  friend struct Elsewhere;
+  friend struct SecondaryIndex;
   std::uintptr_t bits_ = 0;  ///< the lowest bit is set if there is a slot
 };
 
-/// What a message is indexed by besides its exact key, in one word. Either nothing, or its slot in the only order, or a
-/// listing.
-struct Elsewhere {
-  OrderPlace place;
-  Listing* listing() const noexcept {
-    return (place.bits_ & 1) == 0 ? reinterpret_cast<Listing*>(place.bits_) : nullptr;
+/// What a message is indexed by besides its exact key, in one word. Either nothing, or its slot in the only order, or
+/// an index entry.
+struct SecondaryIndex {
+  OrderSlot order_slot;
+  IndexEntry* entry() const noexcept {
+    return (order_slot.bits_ & 1) == 0 ? reinterpret_cast<IndexEntry*>(order_slot.bits_) : nullptr;
   }
-  void set(Listing* listing) noexcept { place.bits_ = reinterpret_cast<std::uintptr_t>(listing); }
+  void set(IndexEntry* entry) noexcept { order_slot.bits_ = reinterpret_cast<std::uintptr_t>(entry); }
 };
 
 /// A message that waits for its receive. One cache line, including the fields of its owner.
 struct UnexpectedNode : MatchNode {
   std::uint8_t traits = 0;   ///< belongs to the owner.
   std::uint32_t stored = 0;  ///< belongs to the owner.
-  Elsewhere elsewhere;       ///< used in sessions that were asked for messages by less than an exact key
+  SecondaryIndex secondary;  ///< used in sessions that were asked for messages by less than an exact key
 };
 static_assert(sizeof(UnexpectedNode) == 64 && sizeof(PostedNode) == 64);
 

@@ -2,8 +2,8 @@
 //
 // The root's half. state.hpp has the picture. Read begin() top-down.
 //
-// A destination for which there is no credit, or that is reached through memory, is sent to directly. A withheld
-// envelope would keep the ranks waiting that it serves, and memory is copied by all receivers at once.
+// A destination for which there is no credit, or that is reached through memory, is sent to directly. A blocked
+// envelope would keep the children of its destination waiting, and memory is copied by all receivers at once.
 #include "comm/multicast/multicast.hpp"
 
 #include <algorithm>
@@ -15,135 +15,137 @@
 #include "comm/protocol/credit_sender.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/state/payload.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm {
 namespace multicast {
 namespace {
 
 /// Marks a multicast as ended, and moves lowest_id on to the oldest one that has not ended everywhere.
-void retire(Casts& casts, std::uint32_t id) {
-  casts.ended[id - casts.lowest_id] = true;
-  while (!casts.ended.empty() && casts.ended.front()) {
-    casts.ended.pop_front();
-    ++casts.lowest_id;
+void retire(MulticastState& multicasts, std::uint32_t id) {
+  multicasts.ended[id - multicasts.lowest_id] = true;
+  while (!multicasts.ended.empty() && multicasts.ended.front()) {
+    multicasts.ended.pop_front();
+    ++multicasts.lowest_id;
   }
 }
 
-/// Tells the ranks that a lost server would have served to ask us.
-void reroute(Context& context, const Multicast& whole, const Leg& leg) {
-  for (const std::uint32_t rank : leg.serves) {
+/// Redirects to us the children of a lost parent.
+void reroute(Context& context, const Multicast& multicast, const DestinationSend& send) {
+  for (const std::uint32_t rank : send.children) {
     Peer& peer = context.peer(static_cast<int>(rank));
-    if (peer.gone()) continue;
-    CANELE_MARK(multicast_rerouted);
+    if (peer.disconnected()) continue;
+    CANELE_COVER(multicast_rerouted);
     const std::int32_t root = context.rank;
-    link::control(context, peer, wire::Type::elsewhere, whole.id, 0, 0, &root, sizeof root);
+    link::control(context, peer, wire::Type::multicast_redirect, multicast.id, 0, 0, &root, sizeof root);
   }
 }
 
 void end(Context& context, Multicast& op) {
-  const auto whole = context.casts.ours.extract(op.id);
-  retire(context.casts, op.id);
-  if (op.shelf != nullptr) op.shelf->driver->withdraw(op.shelved.handle);
+  const auto multicast = context.multicasts.outgoing.extract(op.id);
+  retire(context.multicasts, op.id);
+  if (op.segment_driver != nullptr) op.segment_driver->driver->deregister(op.segment_key.handle);
   context.finish(*op.request, op.error);
 }
 
-void leg_over(Context& context, CallOp& op) {
-  Leg& leg = static_cast<Leg&>(*static_cast<Internal::Over&>(op).owner);
-  Multicast& whole = *leg.whole;
-  if (whole.outcomes != nullptr) whole.outcomes[leg.index] = leg.status_error;
-  if (leg.status_error != CANELE_OK) {
-    CANELE_MARK(multicast_leg_failed);
-    whole.error = leg.status_error;
-    reroute(context, whole, leg);
+void on_send_done(Context& context, CallOp& op) {
+  DestinationSend& send = static_cast<DestinationSend&>(*static_cast<InternalRequest::OnComplete&>(op).owner);
+  Multicast& multicast = *send.multicast;
+  if (multicast.outcomes != nullptr) multicast.outcomes[send.index] = send.status_error;
+  if (send.status_error != CANELE_OK) {
+    CANELE_COVER(destination_send_failed);
+    multicast.error = send.status_error;
+    reroute(context, multicast, send);
   }
-  if (--whole.left == 0) end(context, whole);
+  if (--multicast.left == 0) end(context, multicast);
 }
 
-void prepare(Leg& leg, Multicast& whole, int index) {
-  const Request& user = *whole.request;
+void prepare(DestinationSend& send, Multicast& multicast, int index) {
+  const Request& user = *multicast.request;
   const auto i = static_cast<std::size_t>(index);
-  prepare_internal(leg, *user.context, *user.session, whole.ranks[i], leg_over);
-  leg.whole = &whole;
-  leg.index = index;
-  leg.status_tag = user.status_tag;
-  leg.status_length = user.status_length;
-  leg.data = user.data;
-  leg.header = user.header;
-  leg.tick = user.tick;
-  leg.item.priority = whole.priorities[i];
+  prepare_internal(send, *user.context, *user.session, multicast.ranks[i], on_send_done);
+  send.multicast = &multicast;
+  send.index = index;
+  send.status_tag = user.status_tag;
+  send.status_length = user.status_length;
+  send.data = user.data;
+  send.header = user.header;
+  send.tick = user.tick;
+  send.item.priority = multicast.priorities[i];
 }
 
-/// Returns whether this peer may get the data from another rank, or hand it on. It may not if it is reached through
+/// Returns whether this peer may get the data from another rank, or forward it. It may not if it is reached through
 /// memory: there it copies from our memory itself. Nor over another link that stays on this host, unless a shape was
 /// asked for: such links share the processors that we send by.
-bool is_far(const Peer& peer, Shape forced) {
-  if (peer.gone()) return false;
-  const DriverSlot* slot = peer.rail->slot;
-  return slot == nullptr || (!slot->memory_only() && (forced != Shape::automatic || !peer.rail->local));
+bool is_far(const Peer& peer, Shape requested) {
+  if (peer.disconnected()) return false;
+  const DriverInstance* instance = peer.rail->instance;
+  return instance == nullptr || (!instance->memory_only() && (requested != Shape::automatic || !peer.rail->local));
 }
 
 /// Returns the link to the destinations: the first that is known speaks for all.
-const DriverSlot& link_to(const Context& context, const std::vector<Leg*>& far) {
-  for (const Leg* leg : far) {
-    const Peer* peer = context.peers[leg->rank];
-    if (peer->rail->slot != nullptr && peer->state == Peer::State::up) return *peer->rail->slot;
+const DriverInstance& link_to(const Context& context, const std::vector<DestinationSend*>& far) {
+  for (const DestinationSend* send : far) {
+    const Peer* peer = context.peers[send->rank];
+    if (peer->rail->instance != nullptr && peer->state == Peer::State::up) return *peer->rail->instance;
   }
-  return *context.slots.back();
+  return *context.instances.back();
 }
 
 /// Returns the shape that the program or the user wants; automatic if neither has chosen one.
-Shape forced_shape(const Context& context, const Multicast& whole) {
-  return whole.shape != Shape::automatic ? whole.shape : context.casts.forced;
+Shape requested_shape(const Context& context, const Multicast& multicast) {
+  return multicast.shape != Shape::automatic ? multicast.shape : context.multicasts.shape_override;
 }
 
-Shape shape_for(const Context& context, const Multicast& whole, const std::vector<Leg*>& far) {
+Shape shape_for(const Context& context, const Multicast& multicast, const std::vector<DestinationSend*>& far) {
   const auto count = static_cast<std::uint32_t>(far.size());
-  const Shape forced = forced_shape(context, whole);
-  if (count < 2 || count > most_destinations || whole.request->data.length == 0) return Shape::flat;
-  if (forced != Shape::automatic) return forced;
+  const Shape requested = requested_shape(context, multicast);
+  if (count < 2 || count > most_destinations || multicast.request->data.length == 0) return Shape::flat;
+  if (requested != Shape::automatic) return requested;
   const std::uint64_t eager = send_path::eager_limit(context, *context.peers[far.front()->rank]);
-  const DriverSlot& link = link_to(context, far);
+  const DriverInstance& link = link_to(context, far);
   const std::uint64_t piece = link.driver->capabilities().get ? fetched_piece : streamed_piece;
-  return choose(count, whole.request->data.length, link.costs, eager, piece);
+  return choose(count, multicast.request->data.length, link.costs, eager, piece);
 }
 
-/// Marks the legs whose destinations find the data on the shelf.
-void mark_shelved(const Context& context, Multicast& whole) {
-  for (std::size_t i = 0; whole.shelf != nullptr && i < whole.ranks.size(); ++i) {
-    Leg& leg = whole.legs[i];
-    const Peer* peer = context.peers[leg.rank];
-    if (peer->gone() || peer->rail->slot != whole.shelf || peer->bundle != nullptr) continue;
-    CANELE_MARK(multicast_shelved);
-    leg.part = Request::Part::shelved;
-    leg.rendezvous = true;
+/// Marks the sends whose destinations find the data in the broadcast segment.
+void mark_in_segment(const Context& context, Multicast& multicast) {
+  for (std::size_t i = 0; multicast.segment_driver != nullptr && i < multicast.ranks.size(); ++i) {
+    DestinationSend& send = multicast.sends[i];
+    const Peer* peer = context.peers[send.rank];
+    if (peer->disconnected() || peer->rail->instance != multicast.segment_driver || peer->rail_group != nullptr)
+      continue;
+    CANELE_COVER(multicast_in_segment);
+    send.role = Request::InternalRole::in_segment;
+    send.rendezvous = true;
   }
 }
 
-/// Decides which destination serves which. `tree`: the legs of the tree, the most urgent first.
-void lay_out(Shape shape, const std::vector<Leg*>& tree) {
+/// Decides which destination is the parent of which. `tree`: the sends of the tree, the most urgent first.
+void lay_out(Shape shape, const std::vector<DestinationSend*>& tree) {
   for (std::uint32_t p = 1; p <= tree.size(); ++p) {
-    Leg& leg = *tree[p - 1];
-    const std::uint32_t server = server_of(shape, p);
-    leg.part = Request::Part::leg;
-    if (server == 0) continue;
-    leg.server = tree[server - 1]->rank;
-    tree[server - 1]->serves.push_back(static_cast<std::uint32_t>(leg.rank));
-    assert(tree[server - 1]->serves.size() <= most_served);
+    DestinationSend& send = *tree[p - 1];
+    const std::uint32_t parent = parent_of(shape, p);
+    send.role = Request::InternalRole::destination_send;
+    if (parent == 0) continue;
+    send.parent = tree[parent - 1]->rank;
+    tree[parent - 1]->children.push_back(static_cast<std::uint32_t>(send.rank));
+    assert(tree[parent - 1]->children.size() <= most_children);
   }
 }
 
 }  // namespace
 }  // namespace multicast
 
-void prepare_internal(Internal& request, Context& context, Session& session, int to, void (*over)(Context&, CallOp&)) {
-  request.over.kind = OpKind::call;
-  request.over.call = over;
-  request.over.owner = &request;
+void prepare_internal(InternalRequest& request, Context& context, Session& session, int to,
+                      void (*on_complete)(Context&, CallOp&)) {
+  request.on_complete.kind = OpKind::call;
+  request.on_complete.call = on_complete;
+  request.on_complete.owner = &request;
   request.word.store(std::uint64_t{event::finalized} << RequestWord::wanted_shift, std::memory_order_relaxed);
   request.callback = [](canele_request_t* ended, unsigned, void*) {
-    Internal& internal = static_cast<Internal&>(request_of(ended));
-    internal.context->submit(internal.over);
+    InternalRequest& internal = static_cast<InternalRequest&>(request_of(ended));
+    internal.context->submit(internal.on_complete);
   };
   request.context = &context;
   request.session = &session;
@@ -156,50 +158,54 @@ void prepare_internal(Internal& request, Context& context, Session& session, int
 namespace multicast {
 
 void begin(Context& context, CallOp& op) {
-  auto& whole = static_cast<Multicast&>(op);
-  Request& user = *whole.request;
-  const std::size_t count = whole.ranks.size();
+  auto& multicast = static_cast<Multicast&>(op);
+  Request& user = *multicast.request;
+  const std::size_t count = multicast.ranks.size();
   ++context.pending_sends;
   ++user.session->pending;
   user.stage = Request::Stage::moving;
-  whole.id = context.casts.next_id++;
-  context.casts.ours[whole.id].reset(&whole);
-  context.casts.ended.push_back(false);
+  multicast.id = context.multicasts.next_id++;
+  context.multicasts.outgoing[multicast.id].reset(&multicast);
+  context.multicasts.ended.push_back(false);
   context.counters.add(Counter::multicasts_sent);
-  whole.left = count;
-  if (count == 0) return end(context, whole);
+  multicast.left = count;
+  if (count == 0) return end(context, multicast);
 
-  whole.legs = std::make_unique<Leg[]>(count);
-  std::vector<Leg*> legs(count), far, tree;
-  for (std::size_t i = 0; i < count; ++i) prepare(*(legs[i] = &whole.legs[i]), whole, static_cast<int>(i));
-  std::stable_sort(legs.begin(), legs.end(),
-                   [](const Leg* a, const Leg* b) { return a->item.priority > b->item.priority; });
-  const Shape forced = forced_shape(context, whole);
-  std::copy_if(legs.begin(), legs.end(), std::back_inserter(far),
-               [&](const Leg* leg) { return is_far(context.peer(leg->rank), forced); });
-  const Shape shape = shape_for(context, whole, far);
+  multicast.sends = std::make_unique<DestinationSend[]>(count);
+  std::vector<DestinationSend*> sends(count), far, tree;
+  for (std::size_t i = 0; i < count; ++i) prepare(*(sends[i] = &multicast.sends[i]), multicast, static_cast<int>(i));
+  std::stable_sort(sends.begin(), sends.end(), [](const DestinationSend* a, const DestinationSend* b) {
+    return a->item.priority > b->item.priority;
+  });
+  const Shape requested = requested_shape(context, multicast);
+  std::copy_if(sends.begin(), sends.end(), std::back_inserter(far),
+               [&](const DestinationSend* send) { return is_far(context.peer(send->rank), requested); });
+  const Shape shape = shape_for(context, multicast, far);
   if (shape == Shape::flat) far.clear();
-  for (Leg* leg : far) leg->rendezvous = true;
-  mark_shelved(context, whole);
+  for (DestinationSend* send : far) send->rendezvous = true;
+  mark_in_segment(context, multicast);
 
-  // All envelopes are paid for before any destination is told to rely on another.
-  for (Leg* leg : legs) leg->paid = send_path::admit(context, *leg);
-  std::copy_if(far.begin(), far.end(), std::back_inserter(tree), [](const Leg* leg) { return leg->paid; });
+  // All envelopes have credit before any destination is told to rely on another.
+  for (DestinationSend* send : sends) send->has_credit = send_path::admit(context, *send);
+  std::copy_if(far.begin(), far.end(), std::back_inserter(tree),
+               [](const DestinationSend* send) { return send->has_credit; });
   if (tree.size() >= 2) lay_out(shape, tree);
-  for (Leg* leg : legs) {
-    if (leg->paid) send_path::join_backlog(context, context.peer(leg->rank), *leg);
+  for (DestinationSend* send : sends) {
+    if (send->has_credit) send_path::join_backlog(context, context.peer(send->rank), *send);
   }
 }
 
-std::size_t route_size(const Leg& leg) { return sizeof(wire::Route) + leg.serves.size() * sizeof(std::uint32_t); }
+std::size_t route_size(const DestinationSend& send) {
+  return sizeof(wire::Route) + send.children.size() * sizeof(std::uint32_t);
+}
 
-std::byte* write_route(const Context& context, const Leg& leg, std::byte* out) {
-  const wire::Route route{leg.whole->id, context.casts.lowest_id, leg.server,
-                          static_cast<std::uint32_t>(leg.serves.size())};
+std::byte* write_route(const Context& context, const DestinationSend& send, std::byte* out) {
+  const wire::Route route{send.multicast->id, context.multicasts.lowest_id, send.parent,
+                          static_cast<std::uint32_t>(send.children.size())};
   std::memcpy(out, &route, sizeof route);
   out += sizeof route;
-  if (route.serves != 0) std::memcpy(out, leg.serves.data(), leg.serves.size() * sizeof(std::uint32_t));
-  return out + leg.serves.size() * sizeof(std::uint32_t);
+  if (route.children != 0) std::memcpy(out, send.children.data(), send.children.size() * sizeof(std::uint32_t));
+  return out + send.children.size() * sizeof(std::uint32_t);
 }
 
 }  // namespace multicast

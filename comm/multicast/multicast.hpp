@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The root's half of a multicast: one send to each destination, and the tree that says which rank serves which.
+// The root's half of a multicast: one send to each destination, and the tree that says which rank is the parent of
+// which.
 //
 // Any thread may call these functions, under the engine's lock. api/ submits a
-// multicast, and the ends of its legs come back here.
+// multicast, and the ends of its sends come back here.
 //
-// A multicast that is sent flat is nothing but its sends. Only where one destination serves another does an envelope
-// carry a route, and does the data wait to be asked for.
+// A multicast that is sent flat is nothing but its sends. Only where one destination is the parent of another does an
+// envelope carry a route, and does the data wait for a request.
 #pragma once
 
 #include <span>
@@ -19,12 +20,13 @@ namespace canele::comm::multicast {
 /// Begins the submitted Multicast, which deletes itself in the end.
 void begin(Context& context, CallOp& op);
 
-/// route_size() returns the bytes that the route of a leg takes in its envelope; write_route() writes them.
-std::size_t route_size(const Leg& leg);
-std::byte* write_route(const Context& context, const Leg& leg, std::byte* out);
-/// Returns whether the destination of the leg takes its data from another rank than this one.
-inline bool is_served(const Request& request) {
-  return request.part == Request::Part::leg && static_cast<const Leg&>(request).server >= 0;
+/// route_size() returns the bytes that the route of a send takes in its envelope; write_route() writes them.
+std::size_t route_size(const DestinationSend& send);
+std::byte* write_route(const Context& context, const DestinationSend& send, std::byte* out);
+/// Returns whether the destination of the send takes its data from another rank than this one.
+inline bool has_parent(const Request& request) {
+  return request.role == Request::InternalRole::destination_send &&
+         static_cast<const DestinationSend&>(request).parent >= 0;
 }
 
 }  // namespace canele::comm::multicast

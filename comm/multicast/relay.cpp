@@ -2,9 +2,9 @@
 //
 // A destination's half. state.hpp has the picture.
 //
-// A request to be served may come before the envelope that announces it, and after the data is gone. What is remembered
-// of a multicast tells the two cases apart. It is remembered until the root says that the multicast has ended
-// everywhere.
+// A child's CTS may come before the envelope that announces the multicast, and after the data has been released. What
+// is remembered of a multicast tells the two cases apart. It is remembered until the root says that the multicast has
+// ended everywhere.
 #include "comm/multicast/relay.hpp"
 
 #include <algorithm>
@@ -17,185 +17,192 @@
 #include "comm/protocol/send.hpp"
 #include "comm/rendezvous/receive_rts.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm {
 namespace multicast {
 namespace {
 
-void tell(Context& context, Peer& peer, wire::Type type, const Cast& cast) {
-  const std::int32_t root = cast.root;
-  link::control(context, peer, type, cast.id, 0, 0, &root, sizeof root);
+void notify(Context& context, Peer& peer, wire::Type type, const IncomingMulticast& incoming) {
+  const std::int32_t root = incoming.root;
+  link::control(context, peer, type, incoming.id, 0, 0, &root, sizeof root);
 }
 
-Cast& make(Context& context, int root, std::uint32_t id) {
-  auto& slot = context.casts.of_others[Casts::key_of(root, id)];
-  slot = std::make_unique<Cast>();
+IncomingMulticast& make(Context& context, int root, std::uint32_t id) {
+  auto& slot = context.multicasts.incoming[MulticastState::key_of(root, id)];
+  slot = std::make_unique<IncomingMulticast>();
   slot->root = root;
   slot->id = id;
-  ++context.casts.unknown;
+  ++context.multicasts.unannounced;
   return *slot;
 }
 
-void erase(Context& context, const Cast& cast) {
-  if (!cast.known) --context.casts.unknown;
-  context.casts.of_others.erase(Casts::key_of(cast.root, cast.id));
+void erase(Context& context, const IncomingMulticast& incoming) {
+  if (!incoming.announced) --context.multicasts.unannounced;
+  context.multicasts.incoming.erase(MulticastState::key_of(incoming.root, incoming.id));
 }
 
-Served* served_by_us(Cast& cast, int rank) {
-  const auto found =
-      std::find_if(cast.serves.begin(), cast.serves.end(), [&](const Served& one) { return one.rank == rank; });
-  return found == cast.serves.end() ? nullptr : &*found;
+Child* find_child(IncomingMulticast& incoming, int rank) {
+  const auto found = std::find_if(incoming.children.begin(), incoming.children.end(),
+                                  [&](const Child& child) { return child.rank == rank; });
+  return found == incoming.children.end() ? nullptr : &*found;
 }
 
-bool is_serving(const Cast& cast) {
-  return std::any_of(cast.serves.begin(), cast.serves.end(), [](const Served& one) { return one.forward != nullptr; });
+bool has_child_send(const IncomingMulticast& incoming) {
+  return std::any_of(incoming.children.begin(), incoming.children.end(),
+                     [](const Child& child) { return child.send != nullptr; });
 }
 
-/// Tells a rank that waits here in vain to ask the root.
-void refuse(Context& context, Cast& cast, Served& one) {
-  CANELE_MARK(forward_refused);
-  one.asked = false;
-  one.done = true;
-  Peer& peer = context.peer(one.rank);
-  tell(context, peer, wire::Type::elsewhere, cast);
+/// Redirects to the root a child that waits here in vain.
+void redirect_child(Context& context, IncomingMulticast& incoming, Child& child) {
+  CANELE_COVER(child_redirected);
+  child.asked = false;
+  child.done = true;
+  Peer& peer = context.peer(child.rank);
+  notify(context, peer, wire::Type::multicast_redirect, incoming);
 }
 
-/// Gives memory back to its owners, when no forward reads it any more.
-void settle(Context& context, Cast& cast) {
-  if (cast.waiting && (cast.stock != nullptr || !is_serving(cast))) {
-    cast.waiting = false;
-    cast.over = true;
-    context.finish(*std::exchange(cast.receive, nullptr), cast.outcome);
+/// Gives memory back to its owners, when no child send reads it any more.
+void release_if_unused(Context& context, IncomingMulticast& incoming) {
+  if (incoming.waiting && (incoming.relay_buffer != nullptr || !has_child_send(incoming))) {
+    incoming.waiting = false;
+    incoming.closed = true;
+    context.finish(*std::exchange(incoming.receive, nullptr), incoming.outcome);
   }
-  if (!cast.over || is_serving(cast) || cast.fetching != nullptr || cast.receive != nullptr) return;
-  stock::drop(context, cast);
-  for (Served& one : cast.serves) {
-    if (one.asked) refuse(context, cast, one);
+  if (!incoming.closed || has_child_send(incoming) || incoming.fetching != nullptr || incoming.receive != nullptr)
+    return;
+  relay_buffer::drop(context, incoming);
+  for (Child& child : incoming.children) {
+    if (child.asked) redirect_child(context, incoming, child);
   }
-  const bool all_done = std::all_of(cast.serves.begin(), cast.serves.end(), [](const Served& one) { return one.done; });
-  if (cast.known && all_done) erase(context, cast);
+  const bool all_done =
+      std::all_of(incoming.children.begin(), incoming.children.end(), [](const Child& child) { return child.done; });
+  if (incoming.announced && all_done) erase(context, incoming);
 }
 
-/// Cleans up after a forward. Runs some time after the forward was finalized.
-void forward_over(Context& context, CallOp& op) {
-  auto& forward = static_cast<Forward&>(*static_cast<Internal::Over&>(op).owner);
-  Cast& cast = *forward.cast;
-  Served& one = *served_by_us(cast, forward.rank);
-  one.done = true;
-  one.asked = false;
-  one.forward.reset();
-  settle(context, cast);
+/// Cleans up after a child send. Runs some time after the send was finalized.
+void on_child_send_done(Context& context, CallOp& op) {
+  auto& send = static_cast<ChildSend&>(*static_cast<InternalRequest::OnComplete&>(op).owner);
+  IncomingMulticast& incoming = *send.multicast;
+  Child& child = *find_child(incoming, send.rank);
+  child.done = true;
+  child.asked = false;
+  child.send.reset();
+  release_if_unused(context, incoming);
 }
 
-void end_forward(Context& context, Request& forward, int error) {
-  context.sends.remove(forward.handle);
-  context.finish(forward, error);
+void end_child_send(Context& context, Request& send, int error) {
+  context.sends.remove(send.handle);
+  context.finish(send, error);
 }
 
 /// Sends what is available and has not been sent.
-void feed(Context& context, const Cast& cast, Served& one) {
-  Forward& forward = *one.forward;
-  const std::uint64_t upto = std::min(cast.available, one.want.offset + one.want.length);
-  if (forward.finalized() || upto <= forward.expected) return;
-  if (forward.bulk_key == 0) return;  // a rail was lost: the destination asks again
-  const bool idle = forward.moved == forward.expected;
-  forward.expected = upto;
-  if (!idle || forward.item.queued) return;
-  const std::int32_t priority = forward.item.priority;
-  forward.item = strategies::Item{};
-  forward.item.kind = strategies::Kind::bulk;
-  forward.item.priority = priority;
-  link::enqueue(context, context.peer(one.rank), forward.item);
+void forward_available(Context& context, const IncomingMulticast& incoming, Child& child) {
+  ChildSend& send = *child.send;
+  const std::uint64_t upto = std::min(incoming.available, child.cts.offset + child.cts.length);
+  if (send.finalized() || upto <= send.expected) return;
+  if (send.transfer_id == 0) return;  // a rail was lost: the child asks again
+  const bool idle = send.moved == send.expected;
+  send.expected = upto;
+  if (!idle || send.item.queued) return;
+  const std::int32_t priority = send.item.priority;
+  send.item = strategies::Item{};
+  send.item.kind = strategies::Kind::bulk;
+  send.item.priority = priority;
+  link::enqueue(context, context.peer(child.rank), send.item);
 }
 
-void begin_forward(Context& context, Cast& cast, Served& one, const canele_data_t& data) {
-  CANELE_MARK(forward_begun);
-  one.forward = std::make_unique<Forward>();
-  Forward& forward = *one.forward;
-  forward.cast = &cast;
-  prepare_internal(forward, context, context.casts.own, one.rank, forward_over);
-  ++context.casts.own.pending;
+void begin_child_send(Context& context, IncomingMulticast& incoming, Child& child, const canele_data_t& data) {
+  CANELE_COVER(child_send_begun);
+  child.send = std::make_unique<ChildSend>();
+  ChildSend& send = *child.send;
+  send.multicast = &incoming;
+  prepare_internal(send, context, context.multicasts.session, child.rank, on_child_send_done);
+  ++context.multicasts.session.pending;
   ++context.pending_sends;
-  forward.part = Request::Part::forward;
-  forward.stage = Request::Stage::moving;
-  forward.rendezvous = forward.confirm = true;
-  forward.tick = context.watch.tick();
-  forward.data = data;
-  forward.status_length = cast.length;
-  forward.handle = context.sends.add(forward);
+  send.role = Request::InternalRole::child_send;
+  send.stage = Request::Stage::moving;
+  send.rendezvous = send.needs_fin = true;
+  send.tick = context.watch.tick();
+  send.data = data;
+  send.status_length = incoming.length;
+  send.handle = context.sends.add(send);
   context.counters.add(Counter::multicasts_forwarded);
-  context.counters.add(Counter::bytes_forwarded, one.want.length);
+  context.counters.add(Counter::bytes_forwarded, child.cts.length);
 }
 
-/// Serves a rank that has asked: it gets what is available, or is told that there will be nothing.
-void serve(Context& context, Cast& cast, Served& one) {
-  if (one.forward == nullptr) {
-    if (cast.over) return refuse(context, cast, one);
-    const canele_data_t* data = stock::source(cast);
-    if (data == nullptr && cast.receive == nullptr && stock::begin(context, cast)) data = stock::source(cast);
-    if (data == nullptr && cast.receive != nullptr) data = &cast.receive->data;
-    if (data == nullptr) return refuse(context, cast, one);
-    begin_forward(context, cast, one, *data);
+/// Answers a child's CTS: the child gets what is available, or is redirected.
+void answer_cts(Context& context, IncomingMulticast& incoming, Child& child) {
+  if (child.send == nullptr) {
+    if (incoming.closed) return redirect_child(context, incoming, child);
+    const canele_data_t* data = relay_buffer::source(incoming);
+    if (data == nullptr && incoming.receive == nullptr && relay_buffer::begin(context, incoming))
+      data = relay_buffer::source(incoming);
+    if (data == nullptr && incoming.receive != nullptr) data = &incoming.receive->data;
+    if (data == nullptr) return redirect_child(context, incoming, child);
+    begin_child_send(context, incoming, child, *data);
   }
-  Forward& forward = *one.forward;
-  forward.bulk_key = one.want.key;
-  forward.moved = forward.expected = one.want.offset;
-  feed(context, cast, one);
-  paused(context, forward);
+  ChildSend& send = *child.send;
+  send.transfer_id = child.cts.key;
+  send.moved = send.expected = child.cts.offset;
+  forward_available(context, incoming, child);
+  on_available_sent(context, send);
 }
 
-/// Gives up a multicast of which no more data will come. Each rank that we serve is told as soon as what it was
-/// promised has left.
-void give_up(Context& context, Cast& cast) {
-  cast.over = cast.failed = true;
-  for (Served& one : cast.serves) {
-    if (one.forward != nullptr) paused(context, *one.forward);
+/// Gives up a multicast of which no more data will come. Each child is redirected as soon as the data that it was
+/// granted has been sent.
+void give_up(Context& context, IncomingMulticast& incoming) {
+  incoming.closed = incoming.failed = true;
+  for (Child& child : incoming.children) {
+    if (child.send != nullptr) on_available_sent(context, *child.send);
   }
 }
 
-void feed_all(Context& context, Cast& cast) {
-  for (Served& one : cast.serves) {
-    if (one.forward != nullptr) feed(context, cast, one);
+void forward_to_children(Context& context, IncomingMulticast& incoming) {
+  for (Child& child : incoming.children) {
+    if (child.send != nullptr) forward_available(context, incoming, child);
   }
 }
 
 /// Forgets the multicasts of a root that have ended everywhere.
 void forget_below(Context& context, int root, std::uint32_t lowest) {
-  std::uint32_t& known = context.casts.lowest[root];
+  std::uint32_t& known = context.multicasts.lowest[root];
   if (lowest <= known) return;
   known = lowest;
-  std::vector<Cast*> old;
-  for (auto& [key, cast] : context.casts.of_others) {
-    const bool idle = !is_serving(*cast) && cast->fetching == nullptr && cast->receive == nullptr;
-    if (cast->root == root && cast->id < lowest && idle && cast->stock == nullptr) old.push_back(cast.get());
+  std::vector<IncomingMulticast*> old;
+  for (auto& [key, incoming] : context.multicasts.incoming) {
+    const bool idle = !has_child_send(*incoming) && incoming->fetching == nullptr && incoming->receive == nullptr;
+    if (incoming->root == root && incoming->id < lowest && idle && incoming->relay_buffer == nullptr)
+      old.push_back(incoming.get());
   }
-  for (const Cast* cast : old) erase(context, *cast);
+  for (const IncomingMulticast* incoming : old) erase(context, *incoming);
 }
 
-/// Forgets a multicast that no envelope has announced, unless a rank waits for it here.
-void forget_unknown(Context& context, const Cast& cast) {
-  const bool waits = std::any_of(cast.serves.begin(), cast.serves.end(), [](const Served& one) { return one.asked; });
-  if (!cast.known && !cast.elsewhere && !waits) erase(context, cast);
+/// Forgets a multicast that no envelope has announced, unless a child waits for it here.
+void forget_unannounced(Context& context, const IncomingMulticast& incoming) {
+  const bool waits =
+      std::any_of(incoming.children.begin(), incoming.children.end(), [](const Child& child) { return child.asked; });
+  if (!incoming.announced && !incoming.redirected && !waits) erase(context, incoming);
 }
 
-bool fits(const Cast& cast, const wire::Want& want) {
-  return want.length <= cast.length && want.offset <= cast.length - want.length;
+bool fits(const IncomingMulticast& incoming, const wire::MulticastCts& cts) {
+  return cts.length <= incoming.length && cts.offset <= incoming.length - cts.length;
 }
 
-/// Sends a rank away whose want is for an unknown multicast, or does not fit. The root may have told one of the two
+/// Redirects a rank whose CTS is for an unknown multicast, or does not fit. The root may have told one of the two
 /// ranks wrong.
-const char* send_away(Context& context, Peer& peer, std::uint32_t id, std::int32_t root) {
-  CANELE_RARE_MARK(wish_sent_away);
-  link::control(context, peer, wire::Type::elsewhere, id, 0, 0, &root, sizeof root);
+const char* redirect(Context& context, Peer& peer, std::uint32_t id, std::int32_t root) {
+  CANELE_COVER_RARE(cts_redirected);
+  link::control(context, peer, wire::Type::multicast_redirect, id, 0, 0, &root, sizeof root);
   return nullptr;
 }
 
 /// Returns whether the multicast has ended, or can never come.
 bool is_past(const Context& context, std::int32_t root, std::uint32_t id) {
-  const auto lowest = context.casts.lowest.find(root);
+  const auto lowest = context.multicasts.lowest.find(root);
   const Peer* peer = context.peers[root];
-  return (lowest != context.casts.lowest.end() && id < lowest->second) || (peer != nullptr && peer->gone());
+  return (lowest != context.multicasts.lowest.end() && id < lowest->second) ||
+         (peer != nullptr && peer->disconnected());
 }
 
 const char* take_root(const Context& context, std::span<const std::byte> payload, std::int32_t& root) {
@@ -207,9 +214,9 @@ const char* take_root(const Context& context, std::span<const std::byte> payload
 
 }  // namespace
 
-Cast* find(Context& context, int root, std::uint32_t id) {
-  const auto found = context.casts.of_others.find(Casts::key_of(root, id));
-  return found == context.casts.of_others.end() ? nullptr : found->second.get();
+IncomingMulticast* find(Context& context, int root, std::uint32_t id) {
+  const auto found = context.multicasts.incoming.find(MulticastState::key_of(root, id));
+  return found == context.multicasts.incoming.end() ? nullptr : found->second.get();
 }
 
 namespace {
@@ -217,83 +224,85 @@ namespace {
 /// A route as it came.
 struct Announced {
   wire::Route route;
-  std::span<const std::byte> serves;  ///< ranks, four bytes each
+  std::span<const std::byte> children;  ///< ranks, four bytes each
 };
 
 /// Reads the route of an envelope from `root`. Returns nullptr, or what is wrong with it.
 const char* take_route(Context& context, const Peer& root, std::span<const std::byte>& payload, Announced& out) {
   wire::Route& route = out.route;
-  if (!wire::take(payload, route) || route.serves > most_served ||
-      payload.size() < route.serves * sizeof(std::uint32_t)) {
+  if (!wire::take(payload, route) || route.children > most_children ||
+      payload.size() < route.children * sizeof(std::uint32_t)) {
     return "the route of a multicast has a wrong length";
   }
-  if (route.server < -1 || route.server >= context.size || route.server == context.rank || route.server == root.rank ||
+  if (route.parent < -1 || route.parent >= context.size || route.parent == context.rank || route.parent == root.rank ||
       route.id == 0 || route.id < route.lowest) {
     return "the route of a multicast is malformed";
   }
-  if (const Cast* cast = find(context, root.rank, route.id); cast != nullptr && cast->known) {
+  if (const IncomingMulticast* incoming = find(context, root.rank, route.id);
+      incoming != nullptr && incoming->announced) {
     return "a multicast arrived twice";
   }
-  out.serves = payload.first(route.serves * sizeof(std::uint32_t));
-  payload = payload.subspan(out.serves.size());
-  std::uint32_t ranks[most_served];
-  std::memcpy(ranks, out.serves.data(), out.serves.size());
-  std::sort(ranks, ranks + route.serves);
-  const bool twice = std::adjacent_find(ranks, ranks + route.serves) != ranks + route.serves;
-  const bool strange = std::any_of(ranks, ranks + route.serves, [&](std::uint32_t rank) {
+  out.children = payload.first(route.children * sizeof(std::uint32_t));
+  payload = payload.subspan(out.children.size());
+  std::uint32_t ranks[most_children];
+  std::memcpy(ranks, out.children.data(), out.children.size());
+  std::sort(ranks, ranks + route.children);
+  const bool twice = std::adjacent_find(ranks, ranks + route.children) != ranks + route.children;
+  const bool strange = std::any_of(ranks, ranks + route.children, [&](std::uint32_t rank) {
     return rank >= static_cast<std::uint32_t>(context.size) || rank == static_cast<std::uint32_t>(context.rank) ||
-           rank == static_cast<std::uint32_t>(root.rank) || rank == static_cast<std::uint32_t>(route.server);
+           rank == static_cast<std::uint32_t>(root.rank) || rank == static_cast<std::uint32_t>(route.parent);
   });
   return twice || strange ? "the route of a multicast names an invalid rank" : nullptr;
 }
 
-/// Notes the envelope of a multicast that has come, and has been matched. Returns its Cast.
-Cast& note_announced(Context& context, const Peer& root, const Announced& announced, const wire::Rts& rts,
-                     Session& session) {
+/// Notes the envelope of a multicast that has come, and has been matched. Returns its IncomingMulticast.
+IncomingMulticast& note_announced(Context& context, const Peer& root, const Announced& announced, const wire::Rts& rts,
+                                  Session& session) {
   const wire::Route& route = announced.route;
   forget_below(context, root.rank, route.lowest);
-  Cast* cast = find(context, root.rank, route.id);
-  if (cast == nullptr) cast = &make(context, root.rank, route.id);
-  assert(!cast->known && "take_route() has looked");
-  CANELE_MARK(multicast_announced);
-  cast->known = true;
-  --context.casts.unknown;
-  cast->server = route.server;
-  cast->session = &session;
-  cast->send = rts.handle;
-  cast->length = rts.length;
-  for (std::uint32_t i = 0; i < route.serves; ++i) {
+  IncomingMulticast* incoming = find(context, root.rank, route.id);
+  if (incoming == nullptr) incoming = &make(context, root.rank, route.id);
+  assert(!incoming->announced && "take_route() has checked");
+  CANELE_COVER(multicast_announced);
+  incoming->announced = true;
+  --context.multicasts.unannounced;
+  incoming->parent = route.parent;
+  incoming->session = &session;
+  incoming->root_handle = rts.handle;
+  incoming->length = rts.length;
+  for (std::uint32_t i = 0; i < route.children; ++i) {
     std::uint32_t rank;
-    std::memcpy(&rank, announced.serves.data() + i * sizeof rank, sizeof rank);
-    Served* one = served_by_us(*cast, static_cast<int>(rank));
-    if (one == nullptr) one = &cast->serves.emplace_back();
-    one->rank = static_cast<int>(rank);
-    one->listed = true;
+    std::memcpy(&rank, announced.children.data() + i * sizeof rank, sizeof rank);
+    Child* child = find_child(*incoming, static_cast<int>(rank));
+    if (child == nullptr) child = &incoming->children.emplace_back();
+    child->rank = static_cast<int>(rank);
+    child->listed = true;
   }
-  for (Served& one : cast->serves) {
-    if (one.asked && (!one.listed || !fits(*cast, one.want))) refuse(context, *cast, one);
+  for (Child& child : incoming->children) {
+    if (child.asked && (!child.listed || !fits(*incoming, child.cts))) redirect_child(context, *incoming, child);
   }
-  return *cast;
+  return *incoming;
 }
 
 /// Serves the ranks that asked before the envelope came, when the message is kept.
-void serve_waiting(Context& context, Cast& cast) {
-  for (Served& one : cast.serves) {
-    if (one.asked && one.forward == nullptr) serve(context, cast, one);
+void answer_early_cts(Context& context, IncomingMulticast& incoming) {
+  for (Child& child : incoming.children) {
+    if (child.asked && child.send == nullptr) answer_cts(context, incoming, child);
   }
 }
 
 /// The envelope of a multicast, while it is matched or kept.
-class CastArrival final : public rendezvous::Arrival {
+class MulticastArrival final : public rendezvous::Arrival {
  public:
-  CastArrival(Context& context, Peer& root) : context_(context), root_(root) {}
+  MulticastArrival(Context& context, Peer& root) : context_(context), root_(root) {}
   std::uint32_t id() const override { return route.route.id; }
   Sink& announced(const wire::Rts& rts, Session& session) override {
     return note_announced(context_, root_, route, rts, session);
   }
-  void refused(int reason) override { multicast::refused(context_, *find(context_, root_.rank, id()), reason); }
+  void refused(int reason) override { multicast::on_rejected(context_, *find(context_, root_.rank, id()), reason); }
   void kept() override {
-    if (Cast* const cast = find(context_, root_.rank, id()); cast != nullptr) serve_waiting(context_, *cast);
+    if (IncomingMulticast* const incoming = find(context_, root_.rank, id()); incoming != nullptr)
+      answer_early_cts(context_, *incoming);
   }
 
   Announced route;
@@ -305,231 +314,236 @@ class CastArrival final : public rendezvous::Arrival {
 
 }  // namespace
 
-const char* on_cast(Context& context, Peer& root, const wire::Head& head, std::span<const std::byte> payload) {
-  CastArrival arrival(context, root);
+const char* on_multicast_rts(Context& context, Peer& root, const wire::Head& head, std::span<const std::byte> payload) {
+  MulticastArrival arrival(context, root);
   if (const char* wrong = take_route(context, root, payload, arrival.route); wrong != nullptr) return wrong;
   return rendezvous::on_rts(context, root, head, payload, &arrival);
 }
 
-void refused(Context& context, Cast& cast, int reason) {
-  if (cast.stock == nullptr) {
-    rendezvous::fin(context, context.peer(cast.root), cast.send, reason);
-    cast.over = cast.failed = true;
-  } else if (cast.stock->complete || cast.failed) {
-    cast.over = true;
+void on_rejected(Context& context, IncomingMulticast& incoming, int reason) {
+  if (incoming.relay_buffer == nullptr) {
+    rendezvous::fin(context, context.peer(incoming.root), incoming.root_handle, reason);
+    incoming.closed = incoming.failed = true;
+  } else if (incoming.relay_buffer->complete || incoming.failed) {
+    incoming.closed = true;
   } else {
-    cast.dropped = true;
+    incoming.dropped = true;
   }
-  settle(context, cast);
+  release_if_unused(context, incoming);
 }
 
 }  // namespace multicast
 
 // ---- Sink: what the receive of a multicast asks ---------------------------------------------------------------------
 
-bool Cast::bound(Context& context, Request& request) {
-  if (multicast::stock::takes_over(context, request, *this)) return true;
+bool IncomingMulticast::attach_receive(Context& context, Request& request) {
+  if (multicast::relay_buffer::attach(context, request, *this)) return true;
   if (request.data.length < length) {
-    CANELE_MARK(receive_too_short_to_serve);
-    over = true;
+    CANELE_COVER(receive_too_short_to_relay);
+    closed = true;
   }
   receive = &request;
-  multicast::serve_waiting(context, *this);
+  multicast::answer_early_cts(context, *this);
   return false;
 }
 
-Peer& Cast::source(Context& context) const {
-  if (server >= 0 && !elsewhere) {
-    Peer& asked = context.peer(server);
-    if (!asked.gone()) return asked;
+Peer& IncomingMulticast::next_source(Context& context) const {
+  if (parent >= 0 && !redirected) {
+    Peer& asked = context.peer(parent);
+    if (!asked.disconnected()) return asked;
   }
   return context.peer(root);
 }
 
-bool Cast::asks(Context& context, Request& request, Peer& from, std::uint64_t offset) {
+bool IncomingMulticast::request_data(Context& context, Request& request, Peer& from, std::uint64_t offset) {
   fetching = &request;
-  landing = false;
+  bulk_begun = false;
   if (from.rank == root) return false;
-  CANELE_MARK(multicast_wanted);
-  const wire::Want want{request.handle, offset, request.expected - offset, root, 0};
-  link::control(context, from, wire::Type::want, id, 0, 0, &want, sizeof want);
+  CANELE_COVER(multicast_cts_sent);
+  const wire::MulticastCts cts{request.handle, offset, request.expected - offset, root, 0};
+  link::control(context, from, wire::Type::multicast_cts, id, 0, 0, &cts, sizeof cts);
   return true;
 }
 
-bool Cast::outlives(const Peer& peer) const { return root != peer.rank; }
+bool IncomingMulticast::outlives(const Peer& peer) const { return root != peer.rank; }
 
-void Cast::advanced(Context& context, Request& request) {
-  if (over) return;
+void IncomingMulticast::on_progress(Context& context, Request& request) {
+  if (closed) return;
   available = request.moved;
-  multicast::feed_all(context, *this);
+  multicast::forward_to_children(context, *this);
 }
 
-void Cast::fetched(Context& context, const Request&, Peer& from) {
-  rendezvous::fin(context, context.peer(root), send, CANELE_OK);
-  if (from.rank != root) multicast::tell(context, from, wire::Type::served, *this);
+void IncomingMulticast::on_done(Context& context, const Request&, Peer& from) {
+  rendezvous::fin(context, context.peer(root), root_handle, CANELE_OK);
+  if (from.rank != root) multicast::notify(context, from, wire::Type::multicast_done, *this);
 }
 
-void Cast::received(Context& context, Request& request, int with) {
+void IncomingMulticast::on_receive_end(Context& context, Request& request, int with) {
   fetching = nullptr;
   const bool there = with == CANELE_OK || with == CANELE_ETRUNC;
-  if (there && !over) {
+  if (there && !closed) {
     available = length;
-    multicast::feed_all(context, *this);
+    multicast::forward_to_children(context, *this);
   } else if (!there) {
     multicast::give_up(context, *this);
   }
-  if (request.part == Request::Part::stock) {
-    multicast::stock::filled(context, *this, with);
-    if (dropped) over = true;
+  if (request.role == Request::InternalRole::relay_buffer) {
+    multicast::relay_buffer::on_filled(context, *this, with);
+    if (dropped) closed = true;
   } else {
     receive = &request;
     outcome = with;
     waiting = true;
-    if (multicast::is_serving(*this) && stock == nullptr) {
-      CANELE_MARK(received_while_serving);
+    if (multicast::has_child_send(*this) && relay_buffer == nullptr) {
+      CANELE_COVER(received_while_relaying);
       request.status_error = static_cast<std::int16_t>(with);
       context.publish(request, event::received);
     }
   }
-  multicast::settle(context, *this);
+  multicast::release_if_unused(context, *this);
 }
 
-void Cast::ask_again(Context& context, Request& request) {
-  Peer& from = source(context);
-  if (from.gone()) {
-    CANELE_RARE_MARK(multicast_without_source);
-    receive_path::failed(context, request, from.error);
+void IncomingMulticast::request_again(Context& context, Request& request) {
+  Peer& from = next_source(context);
+  if (from.disconnected()) {
+    CANELE_COVER_RARE(multicast_without_source);
+    receive_path::fail_receive(context, request, from.error);
     return;
   }
-  CANELE_MARK(multicast_asked_again);
-  rendezvous::grant(context, request, from, send, request.moved);
+  CANELE_COVER(multicast_asked_again);
+  rendezvous::grant(context, request, from, root_handle, request.moved);
 }
 
 namespace multicast {
 
-const char* on_want(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
-  wire::Want want;
-  if (!wire::take(payload, want)) return "a multicast CTS is too short";
-  if (want.root < 0 || want.root >= context.size || want.root == context.rank || want.root == peer.rank ||
-      want.length == 0 || want.key == 0 || head.tag > ~std::uint32_t{0}) {
+const char* on_multicast_cts(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
+  wire::MulticastCts cts;
+  if (!wire::take(payload, cts)) return "a multicast CTS is too short";
+  if (cts.root < 0 || cts.root >= context.size || cts.root == context.rank || cts.root == peer.rank ||
+      cts.length == 0 || cts.key == 0 || head.tag > ~std::uint32_t{0}) {
     return "a multicast CTS is malformed";
   }
   const auto id = static_cast<std::uint32_t>(head.tag);
-  Cast* cast = find(context, want.root, id);
-  if (cast == nullptr) {
-    if (is_past(context, want.root, id) || context.casts.unknown >= Casts::most_unknown) {
-      return send_away(context, peer, id, want.root);
+  IncomingMulticast* incoming = find(context, cts.root, id);
+  if (incoming == nullptr) {
+    if (is_past(context, cts.root, id) || context.multicasts.unannounced >= MulticastState::most_unannounced) {
+      return redirect(context, peer, id, cts.root);
     }
-    CANELE_MARK(wish_before_envelope);
-    cast = &make(context, want.root, id);
+    CANELE_COVER(cts_before_envelope);
+    incoming = &make(context, cts.root, id);
   }
-  Served* one = served_by_us(*cast, peer.rank);
-  if (cast->known && (one == nullptr || !fits(*cast, want))) return send_away(context, peer, id, want.root);
-  if (one == nullptr) {
-    one = &cast->serves.emplace_back();
-    one->rank = peer.rank;
+  Child* child = find_child(*incoming, peer.rank);
+  if (incoming->announced && (child == nullptr || !fits(*incoming, cts))) return redirect(context, peer, id, cts.root);
+  if (child == nullptr) {
+    child = &incoming->children.emplace_back();
+    child->rank = peer.rank;
   }
-  if (one->forward != nullptr && one->forward->bulk_key != 0) return "it wants what it has been promised";
-  one->asked = true;
-  one->want = want;
-  if (cast->known) serve(context, *cast, *one);
+  if (child->send != nullptr && child->send->transfer_id != 0)
+    return "it requests data of a multicast that it has been granted";
+  child->asked = true;
+  child->cts = cts;
+  if (incoming->announced) answer_cts(context, *incoming, *child);
   return nullptr;
 }
 
-const char* on_served(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
+const char* on_multicast_done(Context& context, Peer& peer, const wire::Head& head,
+                              std::span<const std::byte> payload) {
   std::int32_t root;
   if (const char* wrong = take_root(context, payload, root); wrong != nullptr) return wrong;
-  Cast* cast = find(context, root, static_cast<std::uint32_t>(head.tag));
-  Served* one = cast != nullptr ? served_by_us(*cast, peer.rank) : nullptr;
-  if (one == nullptr) return nullptr;
-  if (one->forward == nullptr) {  // it was refused meanwhile, or it asked before the envelope came
-    one->asked = false;
-    one->done = true;
-    forget_unknown(context, *cast);
+  IncomingMulticast* incoming = find(context, root, static_cast<std::uint32_t>(head.tag));
+  Child* child = incoming != nullptr ? find_child(*incoming, peer.rank) : nullptr;
+  if (child == nullptr) return nullptr;
+  if (child->send == nullptr) {  // it was redirected meanwhile, or it asked before the envelope came
+    child->asked = false;
+    child->done = true;
+    forget_unannounced(context, *incoming);
     return nullptr;
   }
-  Forward& forward = *one->forward;
-  if (forward.finalized()) return nullptr;
-  if (forward.moved != forward.expected) {  // the rail has not given the last of the memory back
-    CANELE_MARK(served_before_the_rail_let_go);
-    forward.confirmed = true;
+  ChildSend& send = *child->send;
+  if (send.finalized()) return nullptr;
+  if (send.moved != send.expected) {  // the rail has not given the last of the memory back
+    CANELE_COVER(done_before_rail_returned);
+    send.fin_received = true;
   } else {
-    CANELE_MARK(forward_served);
-    end_forward(context, forward, CANELE_OK);
+    CANELE_COVER(child_send_done);
+    end_child_send(context, send, CANELE_OK);
   }
   return nullptr;
 }
 
-const char* on_elsewhere(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
+const char* on_multicast_redirect(Context& context, Peer& peer, const wire::Head& head,
+                                  std::span<const std::byte> payload) {
   std::int32_t root;
   if (const char* wrong = take_root(context, payload, root); wrong != nullptr) return wrong;
   const auto id = static_cast<std::uint32_t>(head.tag);
-  Cast* cast = find(context, root, id);
+  IncomingMulticast* incoming = find(context, root, id);
   const bool from_root = peer.rank == root;
-  if (cast == nullptr) {
-    if (!from_root || context.casts.unknown >= Casts::most_unknown || id < context.casts.lowest[root]) return nullptr;
-    CANELE_RARE_MARK(elsewhere_before_envelope);
-    cast = &make(context, root, id);
-    cast->elsewhere = true;
+  if (incoming == nullptr) {
+    if (!from_root || context.multicasts.unannounced >= MulticastState::most_unannounced ||
+        id < context.multicasts.lowest[root])
+      return nullptr;
+    CANELE_COVER_RARE(redirect_before_envelope);
+    incoming = &make(context, root, id);
+    incoming->redirected = true;
     return nullptr;
   }
-  if ((!from_root && cast->server != peer.rank) || cast->elsewhere) return nullptr;
-  if (from_root && cast->landing) {
-    CANELE_RARE_MARK(elsewhere_while_served);
-    return nullptr;  // the root has lost our server, but we have not
+  if ((!from_root && incoming->parent != peer.rank) || incoming->redirected) return nullptr;
+  if (from_root && incoming->bulk_begun) {
+    CANELE_COVER_RARE(redirect_while_parent_sends);
+    return nullptr;  // the root has lost our parent, but we have not
   }
-  CANELE_MARK(told_elsewhere);
-  cast->elsewhere = true;
-  Request* const request = cast->fetching;
+  CANELE_COVER(multicast_redirected);
+  incoming->redirected = true;
+  Request* const request = incoming->fetching;
   if (request == nullptr || request->receive.peer->rank == root) return nullptr;
-  if (from_root) tell(context, *request->receive.peer, wire::Type::served, *cast);
-  rendezvous::grant_again(context, *request);
+  if (from_root) notify(context, *request->receive.peer, wire::Type::multicast_done, *incoming);
+  rendezvous::regrant(context, *request);
   return nullptr;
 }
 
-void paused(Context& context, Request& request) {
-  auto& forward = static_cast<Forward&>(request);
-  if (forward.finalized() || forward.moved != forward.expected || forward.item.queued) return;
-  Cast& cast = *forward.cast;
-  if (forward.confirmed) {
-    end_forward(context, forward, CANELE_OK);
-  } else if (cast.failed && forward.bulk_key != 0 && forward.expected < cast.length) {
-    CANELE_MARK(forward_given_up);
-    tell(context, context.peer(forward.rank), wire::Type::elsewhere, cast);
-    end_forward(context, forward, CANELE_EPEER);
+void on_available_sent(Context& context, Request& request) {
+  auto& send = static_cast<ChildSend&>(request);
+  if (send.finalized() || send.moved != send.expected || send.item.queued) return;
+  IncomingMulticast& incoming = *send.multicast;
+  if (send.fin_received) {
+    end_child_send(context, send, CANELE_OK);
+  } else if (incoming.failed && send.transfer_id != 0 && send.expected < incoming.length) {
+    CANELE_COVER(child_send_given_up);
+    notify(context, context.peer(send.rank), wire::Type::multicast_redirect, incoming);
+    end_child_send(context, send, CANELE_EPEER);
   }
 }
 
-/// Handles that the root is gone. Where its data has begun to come, the transfer ends in its own way. Otherwise no rank
-/// needs to have any of the data.
-void root_gone(Context& context, Cast& cast, const Peer& root) {
-  CANELE_MARK(root_is_gone);
-  Request* const request = cast.fetching;
-  const bool served = request != nullptr && request->receive.peer->rank != cast.root;
-  if (served && !cast.landing) {
-    CANELE_MARK(fetch_ended_with_its_root);
-    tell(context, *request->receive.peer, wire::Type::served, cast);
+/// Handles that the root is disconnected. Where its data has begun to come, the transfer ends in its own way. Otherwise
+/// no rank needs to have any of the data.
+void on_root_disconnected(Context& context, IncomingMulticast& incoming, const Peer& root) {
+  CANELE_COVER(root_disconnected);
+  Request* const request = incoming.fetching;
+  const bool from_parent = request != nullptr && request->receive.peer->rank != incoming.root;
+  if (from_parent && !incoming.bulk_begun) {
+    CANELE_COVER(fetch_ended_with_its_root);
+    notify(context, *request->receive.peer, wire::Type::multicast_done, incoming);
     context.transfers.remove(request->handle);
-    cast.received(context, *request, root.error);
-  } else if (request == nullptr && cast.receive == nullptr && cast.stock == nullptr) {
-    if (!cast.known) --context.casts.unknown;
-    cast.over = cast.known = true;
-    settle(context, cast);
+    incoming.on_receive_end(context, *request, root.error);
+  } else if (request == nullptr && incoming.receive == nullptr && incoming.relay_buffer == nullptr) {
+    if (!incoming.announced) --context.multicasts.unannounced;
+    incoming.closed = incoming.announced = true;
+    release_if_unused(context, incoming);
   }
 }
 
-void gone(Context& context, const Peer& peer) {
+void on_disconnected(Context& context, const Peer& peer) {
   std::vector<std::uint64_t> concerned;
-  for (const auto& [key, cast] : context.casts.of_others) {
-    if (cast->root == peer.rank || served_by_us(*cast, peer.rank) != nullptr) concerned.push_back(key);
+  for (const auto& [key, incoming] : context.multicasts.incoming) {
+    if (incoming->root == peer.rank || find_child(*incoming, peer.rank) != nullptr) concerned.push_back(key);
   }
   for (const std::uint64_t key : concerned) {
-    Cast& cast = *context.casts.of_others.at(key);
-    if (Served* one = served_by_us(cast, peer.rank); one != nullptr && one->forward == nullptr) {
-      one->asked = false;
-      one->done = true;
+    IncomingMulticast& incoming = *context.multicasts.incoming.at(key);
+    if (Child* child = find_child(incoming, peer.rank); child != nullptr && child->send == nullptr) {
+      child->asked = false;
+      child->done = true;
     }
-    if (cast.root == peer.rank) root_gone(context, cast, peer);
+    if (incoming.root == peer.rank) on_root_disconnected(context, incoming, peer);
   }
 }
 

@@ -2,7 +2,7 @@
 //
 // Shapes of a multicast.
 //
-// The model walks the tree once, position by position: servers come before the positions that they serve.
+// The model walks the tree once, position by position: parents come before their children.
 #include "comm/multicast/shape.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Shape shape_named(std::string_view name) {
   return found == shape_names.end() ? Shape::automatic : static_cast<Shape>(found - shape_names.begin());
 }
 
-std::uint32_t server_of(Shape shape, std::uint32_t p) {
+std::uint32_t parent_of(Shape shape, std::uint32_t p) {
   if (shape == Shape::flat || shape == Shape::automatic) return 0;
   if (shape == Shape::chain) return p - 1;
   const std::uint64_t radix = radix_of(shape);
@@ -38,10 +38,10 @@ double time_of(Shape shape, std::uint32_t count, std::uint64_t size, const strat
                std::uint64_t piece) {
   struct Position {
     double first = 0, rate = 0, last = 0;  // when its first piece, and all, are there, in ns; bytes per ns that come in
-    std::uint32_t serves = 0;
+    std::uint32_t children = 0;
   };
   std::vector<Position> at(count + 1);
-  for (std::uint32_t p = 1; p <= count; ++p) ++at[server_of(shape, p)].serves;
+  for (std::uint32_t p = 1; p <= count; ++p) ++at[parent_of(shape, p)].children;
   const double bandwidth = static_cast<double>(link.bytes_per_second) / 1e9;
   const auto latency = static_cast<double>(link.latency_ns);
   const double bytes = std::max<double>(1, static_cast<double>(size));
@@ -49,15 +49,15 @@ double time_of(Shape shape, std::uint32_t count, std::uint64_t size, const strat
   at[0].rate = bandwidth;
   double end = 0;
   for (std::uint32_t p = 1; p <= count; ++p) {
-    const Position& server = at[server_of(shape, p)];
+    const Position& parent = at[parent_of(shape, p)];
     Position& own = at[p];
-    own.rate = std::min(server.rate, bandwidth / server.serves);
-    own.first = server.first + latency + some / (bandwidth / server.serves);
-    own.last = std::max(own.first + (bytes - some) / own.rate, server.last + latency);
+    own.rate = std::min(parent.rate, bandwidth / parent.children);
+    own.first = parent.first + latency + some / (bandwidth / parent.children);
+    own.last = std::max(own.first + (bytes - some) / own.rate, parent.last + latency);
     end = std::max(end, own.last);
   }
-  // The root announces to all destinations, one after the other. A destination that is served by another one asks it
-  // while the data is on its way.
+  // The root announces to all destinations, one after the other. A destination with another parent requests the
+  // data from it while the data is on its way.
   const double announced = static_cast<double>(link.gap_ns) * count;
   return end + announced + (rendezvous ? 2 * latency : 0);
 }

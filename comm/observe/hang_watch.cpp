@@ -19,25 +19,25 @@ std::uint64_t interval_of(std::uint64_t limit_ns) {
 HangWatch::HangWatch(std::uint64_t limit_ns, std::uint64_t now_ns)
     : limit_ns_(limit_ns),
       interval_ns_(interval_of(limit_ns)),
-      next_look_(now_ns + interval_ns_),
+      next_check_(now_ns + interval_ns_),
       silent_since_(now_ns),
-      last_look_(now_ns),
+      last_check_(now_ns),
       polled_at_(now_ns) {}
 
 bool HangWatch::due(std::uint64_t now_ns) {
-  std::uint64_t next = next_look_.load(std::memory_order_relaxed);
-  return now_ns >= next && next_look_.compare_exchange_strong(next, now_ns + interval_ns_, std::memory_order_relaxed);
+  std::uint64_t next = next_check_.load(std::memory_order_relaxed);
+  return now_ns >= next && next_check_.compare_exchange_strong(next, now_ns + interval_ns_, std::memory_order_relaxed);
 }
 
 bool HangWatch::see(const Sight& sight) {
   const std::uint64_t now = sight.now_ns;
-  const bool unwatched = now - last_look_ > std::max(limit_ns_ / 2, 2 * interval_ns_);
+  const bool unwatched = now - last_check_ > std::max(limit_ns_ / 2, 2 * interval_ns_);
   note(sight.pulse, now);
   if (unwatched) {
     silent_since_ = now;
     sends_since_ = 0;
   }
-  last_look_ = polled_at_ = now;
+  last_check_ = polled_at_ = now;
   if (sight.sends == 0) {
     sends_since_ = 0;
   } else if (sends_since_ == 0) {

@@ -38,7 +38,7 @@ class HangWatch {
   bool idle_turn() {
     const std::uint64_t turns = idle_turns_.load(std::memory_order_relaxed) + 1;
     idle_turns_.store(turns, std::memory_order_relaxed);
-    return turns % turns_per_look == 0;
+    return turns % turns_per_check == 0;
   }
   /// Returns true for one caller in each interval.
   bool due(std::uint64_t now_ns);
@@ -72,7 +72,7 @@ class HangWatch {
   /// Advances the tick: requests posted from now on are younger than `now_ns`.
   void mark(std::uint64_t now_ns);
   void forget_one(std::uint64_t now_ns);
-  static constexpr std::uint64_t turns_per_look = 1024;
+  static constexpr std::uint64_t turns_per_check = 1024;
   static constexpr std::size_t most_marks = 64;
   struct Mark {
     std::uint32_t tick;
@@ -83,10 +83,10 @@ class HangWatch {
   std::atomic<std::uint32_t> tick_{0};
   alignas(64) std::atomic<std::uint64_t> idle_turns_{0};  // own line: spinning threads write it, posts read the tick
   std::atomic<std::uint64_t> moved_{0};
-  std::atomic<std::uint64_t> next_look_;
+  std::atomic<std::uint64_t> next_check_;
   std::atomic<bool> armed_{false};
 
-  std::uint64_t pulse_ = 0, silent_since_, last_look_, sends_since_ = 0;
+  std::uint64_t pulse_ = 0, silent_since_, last_check_, sends_since_ = 0;
   bool reported_ = false;
   std::uint64_t polled_turns_ = 0, polled_at_;
   std::vector<Mark> marks_;  ///< ascending
@@ -97,7 +97,7 @@ struct LastEvent {
   std::uint64_t events = 0, seen_ns = 0;
   std::uint64_t polls = 0;  ///< polls of a driver at that moment
 
-  void look(std::uint64_t now_events, std::uint64_t now_polls, std::uint64_t now_ns) {
+  void update(std::uint64_t now_events, std::uint64_t now_polls, std::uint64_t now_ns) {
     if (events == now_events && seen_ns != 0) return;
     *this = {now_events, now_ns, now_polls};
   }

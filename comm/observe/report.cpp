@@ -63,7 +63,7 @@ void write_capabilities(JsonWriter& json, const drivers::Capabilities& c) {
   json.begin_object();
   json.field("max_inline", c.max_inline).field("max_packet", c.max_packet).field("memory_only", c.memory_only);
   json.field("reserves", c.reserves).field("bulk_stream", c.bulk_stream).field("get", c.get);
-  json.field("put", c.put).field("copies_anywhere", c.copies_anywhere).field("shared_lines", c.shared_lines);
+  json.field("put", c.put).field("copies_anywhere", c.rma_any_thread).field("shared_lines", c.shared_lines);
   json.field("max_bulk", c.max_bulk);
   json.field("wake_up", wake_up_name(c.wake_up)).field("reaches_self", c.reaches_self);
   json.field("reaches_local", c.reaches_local).field("reaches_remote", c.reaches_remote);

@@ -38,7 +38,7 @@ int caught() noexcept {
   }
 }
 
-int refuse_in_child(const char* call) {
+int reject_in_child(const char* call) {
   return error(CANELE_EFORK, std::string(call) +
                                  ": this process is the child of a fork, and the engine belongs to its parent; "
                                  "expected: a new program, or a fork before canele_init");

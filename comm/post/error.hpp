@@ -20,6 +20,6 @@ const char* detail() noexcept;
 [[gnu::cold]] int caught() noexcept;
 
 /// Returns CANELE_EFORK with a description, in the child of a fork. For calls that take no rank: `if (fork::in_child)`.
-[[gnu::cold]] int refuse_in_child(const char* call);
+[[gnu::cold]] int reject_in_child(const char* call);
 
 }  // namespace canele::comm::post

@@ -8,7 +8,7 @@
 // whether a worker polls or not. A wait begins with a spin; where ranks share the cores, a few yields with a poll after
 // each follow.
 //
-//   done? ─no─▶ worker alive? ─yes─▶ spin, yield ─▶ park (look at the worker's pulse now and then)
+//   done? ─no─▶ worker alive? ─yes─▶ spin, yield ─▶ park (check the worker's heartbeat now and then)
 //                    └─no──▶ others wait, too? ─yes─▶ take turns: yield, step
 //                                └─no, or it does not pay ─▶ token free? ─yes─▶ poll: step, spin, yield, sleep on
 //                                                                │               the drivers ─▶ pass the token
@@ -21,7 +21,7 @@
 #include "comm/engine/fork.hpp"
 #include "comm/engine/spin_wait.hpp"
 #include "comm/post/error.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm::post {
 namespace {
@@ -42,14 +42,15 @@ void wake_engine(void* engine) { static_cast<Engine*>(engine)->wake(); }
 bool is_signaled(const void* parker) { return static_cast<const ltask::Parker*>(parker)->signaled(); }
 
 /// Shows a blocked thread in reports, from its second sleep on, because most waits end earlier.
-class Bench {
+class BlockedScope {
  public:
-  Bench(Engine* engine, Blocked::In in, const Awaited& awaited) : engine_(engine), blocked_{in, 0, awaited} {}
-  ~Bench() {
+  BlockedScope(Engine* engine, BlockedThread::In in, const Awaited& awaited)
+      : engine_(engine), blocked_{in, 0, awaited} {}
+  ~BlockedScope() {
     if (sleeps_ > 1) engine_->waiters.dismiss(blocked_);
   }
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
+  BlockedScope(const BlockedScope&) = delete;
+  BlockedScope& operator=(const BlockedScope&) = delete;
 
   /// Call before each sleep.
   void sleeps() {
@@ -60,25 +61,30 @@ class Bench {
 
  private:
   Engine* engine_;
-  Blocked blocked_;
+  BlockedThread blocked_;
   int sleeps_ = 0;
 };
 
 class Wait {
  public:
-  Wait(Engine* engine, const Awaited& awaited, std::uint64_t deadline_ns, Blocked::In in, bool patient)
-      : engine_(engine), awaited_(awaited), deadline_(deadline_ns), patient_(patient), bench_(engine, in, awaited) {
+  Wait(Engine* engine, const Awaited& awaited, std::uint64_t deadline_ns, BlockedThread::In in, bool patient)
+      : engine_(engine),
+        awaited_(awaited),
+        deadline_(deadline_ns),
+        patient_(patient),
+        blocked_scope_(engine, in, awaited) {
     if (engine_ == nullptr) return;
     engine_->waiters.enter();
-    if (engine_->helper.was_called() && !engine_->worker.active()) engine_->helper.relent();
-    helps_ = engine_->resume_put_off();
+    if (engine_->on_demand_progress.was_called() && !engine_->worker.active())
+      engine_->on_demand_progress.cancel_expedite();
+    helps_ = engine_->resume_deferred_work();
     if (engine_->worker.among_workers()) park_ns_ = first_park_among_workers_ns;
   }
   ~Wait() {
     detach();
     if (engine_ == nullptr) return;
-    engine_->waiters.leave();
-    engine_->rouse_helper();
+    engine_->waiters.exit();
+    engine_->wake_on_demand_thread();
   }
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
@@ -110,13 +116,13 @@ class Wait {
   bool late() { return deadline_ != 0 && platform().now_ns() >= deadline_; }
 
   /// Returns true if the worker polls, or sleeps with every wake-up armed. Called again after each park: a polling
-  /// worker's epoch must have changed.
+  /// worker's heartbeat must have changed.
   bool worker_alive() {
     const ltask::Worker& worker = engine_->worker;
     if (!worker.active() || worker.is_caller()) return false;
-    const std::uint64_t epoch = worker.epoch();
-    const bool alive = worker.state() == ltask::Worker::State::sleeping || epoch != epoch_;
-    epoch_ = epoch;
+    const std::uint64_t heartbeats = worker.heartbeats();
+    const bool alive = worker.state() == ltask::Worker::State::sleeping || heartbeats != heartbeats_;
+    heartbeats_ = heartbeats;
     return alive;
   }
 
@@ -124,7 +130,7 @@ class Wait {
   bool watched() {
     if (engine_ == nullptr || awaited_.count != 1 || watched_) return false;
     watched_ = true;
-    ltask::Idle idle(platform(), engine_->idle_beside_worker, engine_->waiters.pressure);
+    ltask::Idle idle(platform(), engine_->idle_beside_worker, engine_->waiters.contention);
     while (!done() && !late()) {
       if (idle.next() == ltask::Idle::Action::sleep) return false;
     }
@@ -135,10 +141,10 @@ class Wait {
   /// core. If no other thread wants the core, this is a longer spin. Returns false if turns do not pay.
   bool takes_turns() {
     Waiters& waiters = engine_->waiters;
-    if (turns_taken_ || awaited_.count != 1 || waiters.present() < 2 || !waiters.crowd.turns_pay()) return false;
+    if (turns_taken_ || awaited_.count != 1 || waiters.present() < 2 || !waiters.heuristics.turns_pay()) return false;
     turns_taken_ = true;
     const bool well = done_in_some_turns();
-    engine_->waiters.crowd.took_turns(well);
+    engine_->waiters.heuristics.took_turns(well);
     return well;
   }
 
@@ -152,10 +158,10 @@ class Wait {
       platform().yield();
       const std::uint64_t now = platform().now_ns();
       const bool lost_it = now - before > lost_ns;
-      if (now - before > slice_ns) engine_->waiters.pressure.seen(now);
+      if (now - before > slice_ns) engine_->waiters.contention.seen(now);
       lost += lost_it ? 1 : 0;
       before = now;
-      engine_->waiters.crowd.yielded(lost_it);
+      engine_->waiters.heuristics.yielded(lost_it);
       if (done()) return true;
       engine_->step();
       if (done()) return true;
@@ -166,7 +172,7 @@ class Wait {
 
   void poll_or_park() {
     if (!engine_->waiters.try_take_token()) return park();
-    engine_->relieve_helper();
+    engine_->relieve_on_demand_thread();
     poll();
     engine_->waiters.pass_token(platform());
     engine_->run_tasks();  // no thread waits for the tasks: see poll()
@@ -176,12 +182,12 @@ class Wait {
   /// Polls until this wait has ended, there is nothing to poll for, or a task must be run. Tasks are left to the
   /// caller, because callbacks may take long and other threads rely on the polling thread.
   void poll() {
-    const bool among = patient_ && engine_->crowded, plain = !helps_ && !among;
+    const bool among = patient_ && engine_->oversubscribed, plain = !helps_ && !among;
     const ltask::Idle::Budget budget = helps_ ? for_own_levels : among_ranks;
-    ltask::Idle idle(platform(), plain ? engine_->idle : budget, engine_->waiters.pressure,
-                     plain ? &engine_->waiters.patience : nullptr);
+    ltask::Idle idle(platform(), plain ? engine_->idle : budget, engine_->waiters.contention,
+                     plain ? &engine_->waiters.adaptive_yield : nullptr);
     while (!done_quickly() && !late()) {
-      if (helps_) engine_->thread_pulse.beat();
+      if (helps_) engine_->heartbeat.beat();
       const std::uint64_t woken = engine_->woken.load(std::memory_order_relaxed);
       int did = engine_->advance();
       if (engine_->has_tasks()) {
@@ -191,7 +197,7 @@ class Wait {
       if (did > 0) {
         idle.worked();
         if (done_quickly(did)) return;
-        const bool others_wait = engine_->waiters.present() > 1 && engine_->waiters.crowd.contended();
+        const bool others_wait = engine_->waiters.present() > 1 && engine_->waiters.heuristics.contended();
         if (others_wait || engine_->woken.load(std::memory_order_relaxed) != woken)
           platform().yield();  // the event was for the other threads, and they may need this core
       } else if (idle.next() == ltask::Idle::Action::sleep) {
@@ -200,28 +206,29 @@ class Wait {
           parker_->reset();  // a signal meant for an earlier owner, or to take the token
           continue;
         }
-        bench_.sleeps();
+        blocked_scope_.sleeps();
         const std::uint64_t before = platform().now_ns();
         const bool slept = engine_->try_sleep(remaining(longest_sleep_ns), {is_signaled, parker_});
-        if (slept) engine_->waiters.patience.slept(platform().now_ns() - before);
+        if (slept) engine_->waiters.adaptive_yield.slept(platform().now_ns() - before);
         parker_->awake(platform());
         // Another thread sleeps there, and makes progress for this one.
-        if (!slept) return engine_->helper.asleep() ? take_over() : nap();
+        if (!slept) return engine_->on_demand_progress.asleep() ? take_over() : nap();
       }
     }
   }
 
-  /// Replaces the helper, which sleeps on the drivers in this thread's place. The helper leaves without a poll.
+  /// Replaces the on-demand thread, which sleeps on the drivers in this thread's place. The on-demand thread leaves
+  /// without a poll.
   void take_over() {
-    CANELE_RARE_MARK(helper_relieved);
-    engine_->relieve_helper();
+    CANELE_COVER_RARE(on_demand_relieved);
+    engine_->relieve_on_demand_thread();
     engine_->sleeper.await_release(remaining(longest_sleep_ns));
   }
 
   /// Parks. Beside a worker the park is short at first, because a worker may lose its core and its heartbeat must be
   /// checked. Otherwise one of the waiting threads is always awake, or asleep on the drivers.
   void nap() {
-    bench_.sleeps();
+    blocked_scope_.sleeps();
     const bool worker = engine_ != nullptr && engine_->worker.active();
     parker_->park(platform(), remaining(worker ? park_ns_ : longest_park_ns));
     if (worker) park_ns_ = std::min(2 * park_ns_, longest_park_ns);
@@ -250,23 +257,23 @@ class Wait {
     if (parker_ == nullptr) {
       parker_ = &ltask::Parker::acquire();
       parker_->reset();
-      visit_words(reinterpret_cast<std::uintptr_t>(parker_) << RequestWord::parker_shift);
+      write_words(reinterpret_cast<std::uintptr_t>(parker_) << RequestWord::parker_shift);
     }
     return !done();
   }
 
-  /// Writes the parker's address (0: none) into the words of all targets that are not done. One visit covers many
+  /// Writes the parker's address (0: none) into the words of all targets that are not done. One guard covers many
   /// words.
-  void visit_words(std::uint64_t name) {
-    constexpr int most = 64;  // a visit may keep other threads from the engine
-    std::optional<WordVisit> visit;
+  void write_words(std::uint64_t name) {
+    constexpr int most = 64;  // a guard may keep other threads from the engine
+    std::optional<RequestWordGuard> guard;
     const Context* writer = nullptr;
     int left = 0;
     awaited_.any([&](const Target& target) {
       if (target.done()) return false;
       if (left-- == 0 || target.writer != writer) {
-        visit.reset();
-        visit.emplace(target.writer);
+        guard.reset();
+        guard.emplace(target.writer);
         writer = target.writer;
         left = most;
       }
@@ -281,7 +288,7 @@ class Wait {
 
   void detach() {
     if (parker_ == nullptr) return;
-    visit_words(0);
+    write_words(0);
     if (listed_) {
       engine_->waiters.remove(*parker_);
       if (engine_->waiters.token_free())
@@ -293,13 +300,13 @@ class Wait {
   Engine* engine_;
   const Awaited awaited_;
   std::uint64_t deadline_, park_ns_ = first_park_ns;
-  std::uint64_t epoch_ = ~std::uint64_t{0};
+  std::uint64_t heartbeats_ = ~std::uint64_t{0};
   unsigned turns_ = 0;
   ltask::Parker* parker_ = nullptr;
   bool listed_ = false, turns_taken_ = false, watched_ = false;
   bool helps_ = false;  ///< the awaited work was deferred to this thread, although a worker polls
   const bool patient_;
-  Bench bench_;
+  BlockedScope blocked_scope_;
 };
 
 /// Short wait: this thread polls, and the event happens while it may still spin.
@@ -311,17 +318,17 @@ class Wait {
 
 /// Short wait for several targets. With many targets, testing them all costs more than a poll.
 bool one_arrives_soon(Engine* engine, const Awaited& awaited) {
-  constexpr std::size_t few = 32, turns_a_look = 8;
+  constexpr std::size_t few = 32, turns_per_check = 8;
   if (engine == nullptr || callback_depth() != 0 || engine->worker.active()) return false;
-  const std::size_t seldom = awaited.count <= few ? 1 : awaited.count / turns_a_look;
+  const std::size_t seldom = awaited.count <= few ? 1 : awaited.count / turns_per_check;
   return engine->spin_until([&, turn = std::size_t{0}](int events) mutable {
     return (events > 0 || turn++ % seldom == 0) && awaited.any_done();
   });
 }
 
-[[gnu::noinline]] int block(Engine* engine, const Awaited& awaited, std::uint64_t deadline_ns, Blocked::In in,
+[[gnu::noinline]] int block(Engine* engine, const Awaited& awaited, std::uint64_t deadline_ns, BlockedThread::In in,
                             bool patient = false) {
-  if (fork::in_child) return refuse_in_child("wait");
+  if (fork::in_child) return reject_in_child("wait");
   if (callback_depth() != 0) {
     return error(CANELE_EDEADLK,
                  "a blocking call inside a completion callback would wait for itself: use a callback "
@@ -333,13 +340,13 @@ bool one_arrives_soon(Engine* engine, const Awaited& awaited) {
 /// Polls once, under the lock. A message without a posted receive is left in the driver. To store the message would
 /// cost a second copy, and this thread is likely to post its receive next. Not for long: a thread may wait for what
 /// lies behind it.
-bool look_locked(Engine& engine, const Target& target, const Request* receive, int turn) {
-  constexpr Engine::Spin one_look{1};
+bool check_locked(Engine& engine, const Target& target, const Request* receive, int turn) {
+  constexpr Engine::Spin one_check{1};
   constexpr int most_turns = 2, patience = 64;
   if (receive != nullptr && turn < most_turns)
-    engine.not_yet = {receive->session, 0, ~std::uint64_t{0}, patience, receive};
-  const bool arrived = engine.spin_locked(one_look, [&] { return target.done(); });
-  engine.not_yet.session = nullptr;
+    engine.defer_filter = {receive->session, 0, ~std::uint64_t{0}, patience, receive};
+  const bool arrived = engine.spin_locked(one_check, [&] { return target.done(); });
+  engine.defer_filter.session = nullptr;
   return arrived;
 }
 
@@ -347,9 +354,9 @@ bool look_locked(Engine& engine, const Target& target, const Request* receive, i
 /// on another unit may be about to send.
 bool arrives_from_elsewhere(Engine& engine, const Target& target, const Request& receive) {
   constexpr Engine::Spin one_switch{64};
-  Neighbours& neighbours = engine.neighbours;
-  if (!neighbours.any() || !engine.try_lock()) return false;
-  const bool arrived = neighbours.expects_from_elsewhere(receive) && neighbours.all_wait(engine, receive) &&
+  CoreSiblings& siblings = engine.core_siblings;
+  if (!siblings.any() || !engine.try_lock()) return false;
+  const bool arrived = siblings.expects_from_elsewhere(receive) && siblings.all_wait(engine, receive) &&
                        engine.spin_locked(one_switch, [&] { return target.done(); });
   engine.unlock();
   return arrived;
@@ -360,15 +367,16 @@ bool arrives_from_elsewhere(Engine& engine, const Target& target, const Request&
 /// duties. receive: the awaited request if it is a receive.
 bool arrives_in_turns(Engine* engine, const Target& target, const Request* receive = nullptr) {
   constexpr int most = 16;
-  if (engine == nullptr || !engine->crowded || callback_depth() != 0 || engine->worker.active()) return false;
-  const bool other_duties = engine->put_offs.any() || engine->serves_bootstrap || engine->helper.hastened() ||
-                            engine->helper.asleep() || engine->system_peers.load(std::memory_order_relaxed) != 0;
+  if (engine == nullptr || !engine->oversubscribed || callback_depth() != 0 || engine->worker.active()) return false;
+  const bool other_duties = engine->deferred_work.any() || engine->serves_bootstrap ||
+                            engine->on_demand_progress.expedited() || engine->on_demand_progress.asleep() ||
+                            engine->system_peers.load(std::memory_order_relaxed) != 0;
   if (other_duties) return false;
   for (int turn = 0; turn < most && engine->waiters.present() == 0 && !engine->has_tasks(); ++turn) {
     if (turn == 0 && receive != nullptr && arrives_from_elsewhere(*engine, target, *receive)) return true;
-    if (!engine->waiters.pressure.yields(engine->platform) || !engine->try_lock()) return false;
-    const bool arrived = look_locked(*engine, target, receive, turn);
-    const bool all_done = engine->lulled.empty() && engine->large.deferred.empty();
+    if (!engine->waiters.contention.yields(engine->platform) || !engine->try_lock()) return false;
+    const bool arrived = check_locked(*engine, target, receive, turn);
+    const bool all_done = engine->delayed_rails.empty() && engine->large.deferred_copies.empty();
     engine->unlock();
     if (arrived || !all_done) return arrived;
   }
@@ -376,18 +384,18 @@ bool arrives_in_turns(Engine* engine, const Target& target, const Request* recei
 }
 
 [[gnu::noinline]] int block_for(Request& request) {
-  if (fork::in_child) return refuse_in_child("canele_wait");
+  if (fork::in_child) return reject_in_child("canele_wait");
   Target target = end_of(request);
   const Request* const receive = request.kind == Request::Kind::receive ? &request : nullptr;
   if (arrives_in_turns(&engine_of(*request.context), target, receive)) return CANELE_OK;
-  return block(&engine_of(*request.context), {&target, nullptr, 1}, 0, Blocked::In::wait);
+  return block(&engine_of(*request.context), {&target, nullptr, 1}, 0, BlockedThread::In::wait);
 }
 
 }  // namespace
 
 bool resume_unless_in_child(Engine& engine) {
   if (fork::in_child) return false;
-  engine.resume_put_off();
+  engine.resume_deferred_work();
   return true;
 }
 
@@ -395,7 +403,7 @@ void fill_status(const Request& request, canele_status_t* status) {
   *status = {request.status_error, request.rank, request.status_tag, request.status_length, request.cancelled ? 1 : 0};
 }
 
-int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns, Blocked::In in) {
+int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns, BlockedThread::In in) {
   const Awaited awaited{targets, nullptr, count};
   if (count == 1 ? arrives_soon(engine, targets[0]) : one_arrives_soon(engine, awaited)) return CANELE_OK;
   if (count == 1 && deadline_ns == 0 && arrives_in_turns(engine, targets[0])) return CANELE_OK;
@@ -405,11 +413,11 @@ int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64
 int wait_for_any(Engine* engine, canele_request_t* const* requests, std::size_t count, std::uint64_t deadline_ns) {
   const Awaited awaited{nullptr, requests, count};
   if (one_arrives_soon(engine, awaited)) return CANELE_OK;
-  return block(engine, awaited, deadline_ns, Blocked::In::wait);
+  return block(engine, awaited, deadline_ns, BlockedThread::In::wait);
 }
 
 int block_for_one(Engine& engine, Target* targets, std::size_t count) {
-  return block(&engine, {targets, nullptr, count}, 0, Blocked::In::wait, true);
+  return block(&engine, {targets, nullptr, count}, 0, BlockedThread::In::wait, true);
 }
 
 [[gnu::cold, gnu::noinline]] void tell_outcome(const Request& request) {
@@ -434,20 +442,20 @@ int block_for_one(Engine& engine, Target* targets, std::size_t count) {
 
 bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engine&)) {
   constexpr std::uint64_t nap_ns = 2'000'000;  // no event ends this wait: test again
-  engine.resume_put_off();
-  ltask::Idle idle(engine.platform, engine.idle, engine.waiters.pressure);
-  Bench bench(&engine, Blocked::In::finalize, {});
+  engine.resume_deferred_work();
+  ltask::Idle idle(engine.platform, engine.idle, engine.waiters.contention);
+  BlockedScope blocked_scope(&engine, BlockedThread::In::finalize, {});
   for (;;) {
     if (engine.try_lock()) {
-      const bool over = done(engine);
+      const bool complete = done(engine);
       engine.unlock();
-      if (over) return true;
+      if (complete) return true;
     }
     if (engine.step() > 0) {
       idle.worked();
     } else if (idle.next() == ltask::Idle::Action::sleep) {
       if (deadline_ns != 0 && engine.platform.now_ns() >= deadline_ns) return false;
-      bench.sleeps();
+      blocked_scope.sleeps();
       engine.sleep(nap_ns);
     }
   }
@@ -469,7 +477,7 @@ int canele_test(canele_request_t* request, int* done, canele_status_t* status) t
   if (!r.finalized()) {
     Engine& engine = engine_of(*r.context);
     if (!may_progress(engine)) [[unlikely]]
-      return refuse_in_child("canele_test");
+      return reject_in_child("canele_test");
     const int did = engine.worker.active() ? 0 : engine.step();
     if (!r.finalized()) {
       *done = 0;

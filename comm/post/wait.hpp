@@ -16,12 +16,12 @@ namespace canele::comm::post {
 /// Starts deferred work before a call makes progress. Returns false in the child of a fork, where no call may make
 /// progress.
 bool resume_unless_in_child(Engine& engine);
-inline bool may_progress(Engine& engine) { return !engine.put_offs.any() || resume_unless_in_child(engine); }
+inline bool may_progress(Engine& engine) { return !engine.deferred_work.any() || resume_unless_in_child(engine); }
 
 /// Blocks until one of the targets is done. Makes progress on `engine` (nullptr: none) unless its worker does. Returns
 /// CANELE_EDEADLK in a callback and CANELE_ETIMEOUT at the deadline (0: none; platform time in ns).
 int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns,
-                 Blocked::In in = Blocked::In::wait);
+                 BlockedThread::In in = BlockedThread::In::wait);
 
 /// Blocks until one of the program's listed requests is done; at least one of them is pending. engine = nullptr: they
 /// belong to several engines, and the caller makes the progress.

@@ -2,7 +2,7 @@
 //
 // Flow control, the receiver's half.
 //
-// The pool counts a matched message as lent until its peer is looked at again: an upper bound is enough.
+// The pool counts a matched message as reserved until its peer's window is checked again: an upper bound is enough.
 #include "comm/protocol/credit_receiver.hpp"
 
 #include <algorithm>
@@ -12,40 +12,40 @@
 
 #include "comm/link/queue.hpp"
 #include "comm/protocol/send.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
-namespace canele::comm::flow_in {
+namespace canele::comm::credit_receiver {
 namespace {
 
-/// Gives the pool back what has been matched since the peer was looked at last.
-void settle(CreditPool& pool, Allowance& a) {
-  assert(a.lent >= a.window() && pool.lent >= a.lent);
-  pool.lent -= a.lent - a.window();
-  a.lent = a.window();
+/// Gives the pool back what has been matched since the last check.
+void release_matched(CreditPool& pool, ReceiveWindow& a) {
+  assert(a.reserved >= a.size() && pool.reserved >= a.reserved);
+  pool.reserved -= a.reserved - a.size();
+  a.reserved = a.size();
 }
 
 void wait_in_queue(CreditPool& pool, Peer& peer) {
-  if (std::exchange(peer.allowance.in_queue, true)) return;
-  CANELE_MARK(credit_pool_dry);
+  if (std::exchange(peer.receive_window.in_queue, true)) return;
+  CANELE_COVER(credit_pool_dry);
   pool.queue.push_back(&peer);
 }
 
-/// Returns the least charge that is granted. A smaller grant would take as many messages as it lets through.
-std::uint64_t worth_a_message(const Allowance& a) { return a.target / 8; }
+/// Returns the least credit that is granted. A smaller grant would take as many messages as it lets through.
+std::uint64_t worth_a_message(const ReceiveWindow& a) { return a.target / 8; }
 
 /// Returns whether the sender can send nothing more before a message that is kept here is taken. Neither the sender nor
 /// the pool may have more.
-bool is_stuck(const CreditPool& pool, const Allowance& a) {
-  return a.starving && (a.in_queue || (a.target >= pool.per_peer && a.window() + worth_a_message(a) > a.target));
+bool is_stuck(const CreditPool& pool, const ReceiveWindow& a) {
+  return a.sender_blocked && (a.in_queue || (a.target >= pool.per_peer && a.size() + worth_a_message(a) > a.target));
 }
 
-void resume(Context& context, Peer& peer, const Wanted& wanted, bool probe) {
+void send_solicit(Context& context, Peer& peer, const Wanted& wanted, bool probe) {
   Asking& asking = *peer.asking;
   const Session& session = *wanted.session;
   send_path::announce(context, peer, session);  // its index there is ours
-  const wire::Resume question{wanted.tag & wanted.mask, wanted.mask, probe ? 1u : 0u, 0};
-  link::control(context, peer, wire::Type::resume, asking.stamp, asking.episode,
-                static_cast<std::uint16_t>(session.wire), &question, sizeof question);
+  const wire::Solicit solicitation{wanted.tag & wanted.mask, wanted.mask, probe ? 1u : 0u, 0};
+  link::control(context, peer, wire::Type::solicit, asking.solicit_id, asking.episode,
+                static_cast<std::uint16_t>(session.wire), &solicitation, sizeof solicitation);
 }
 
 bool is_open(const Wanted& wanted) { return wanted.session->number == wanted.number && wanted.session->open; }
@@ -62,15 +62,15 @@ void drop_stale(Context& context, const Peer& peer, Asking& asking, int most) {
     asking.receives.pop_front();
 }
 
-/// Drops questions of closed sessions from the front, so that the next to be asked are of open ones.
+/// Drops solicitations of closed sessions from the front, so that the next to be asked are of open ones.
 void drop_closed(Asking& asking) {
   while (!asking.receives.empty() && !is_open(asking.receives.front())) asking.receives.pop_front();
   while (asking.probes.size() > asking.probes_out && !is_open(asking.probes[asking.probes_out]))
     asking.probes.erase(asking.probes.begin() + static_cast<std::ptrdiff_t>(asking.probes_out));
 }
 
-/// Asks what has not been asked yet, as long as more questions may be out. A stamp says which receives have been asked
-/// for: none that is still listed here.
+/// Asks what has not been asked yet, as long as more solicitations may be out. A solicit id says which receives have
+/// been asked for: none that is still listed here.
 void ask_more(Context& context, Peer& peer) {
   Asking& a = *peer.asking;
   drop_stale(context, peer, a, Asking::most_out);
@@ -78,19 +78,19 @@ void ask_more(Context& context, Peer& peer) {
     drop_closed(a);
     const bool probe = a.probes.size() > a.probes_out && (a.asked % 2 == 0 || a.receives.empty());
     if (std::exchange(a.all, false)) {
-      CANELE_MARK(everything_asked_for);
+      CANELE_COVER(all_solicited);
       a.receives.clear();
-      a.stamp = context.matcher.take_stamp();
-      link::control(context, peer, wire::Type::resume, a.stamp, a.episode, 0, nullptr, 0);
+      a.solicit_id = context.matcher.take_post_order();
+      link::control(context, peer, wire::Type::solicit, a.solicit_id, a.episode, 0, nullptr, 0);
     } else if (probe) {
-      CANELE_RARE_MARK(withheld_asked_for_by_probe);
-      resume(context, peer, a.probes[a.probes_out++], true);
+      CANELE_COVER_RARE(blocked_solicited_by_probe);
+      send_solicit(context, peer, a.probes[a.probes_out++], true);
       a.out_for_probes |= std::uint64_t{1} << out;
-      ++a.may_keep;
+      ++a.may_store;
     } else if (!a.receives.empty()) {
-      CANELE_MARK(withheld_asked_for);
-      a.stamp = a.receives.front().stamp;
-      resume(context, peer, a.receives.front(), false);
+      CANELE_COVER(blocked_solicited);
+      a.solicit_id = a.receives.front().solicit_id;
+      send_solicit(context, peer, a.receives.front(), false);
       a.receives.pop_front();
     } else {
       return;
@@ -103,12 +103,12 @@ void ask_more(Context& context, Peer& peer) {
 void note(Context& context, const Peer& peer, const PostedNode& receive) {
   Asking& asking = *peer.asking;
   Session* const session = request_of(receive).session;
-  const Wanted wanted{receive.tag, receive.mask, context.matcher.take_stamp(), session, session->number};
+  const Wanted wanted{receive.tag, receive.mask, context.matcher.take_post_order(), session, session->number};
   if (asking.all) return;
   if (!asking.receives.empty()) {
     Wanted& newest = asking.receives.back();
     if (newest.number == wanted.number && newest.tag == wanted.tag && newest.mask == wanted.mask) {
-      newest.stamp = wanted.stamp;
+      newest.solicit_id = wanted.solicit_id;
       return;
     }
   }
@@ -134,127 +134,128 @@ void note(Asking& asking, const Wanted& probe) {
   }
 }
 
-/// Forgets all questions, when the sender withholds nothing any more.
+/// Forgets all solicitations, when the sender has no blocked messages any more.
 void forget(Asking& asking) {
   asking.receives.clear();
   asking.probes.clear();
-  asking.probes_out = asking.may_keep = 0;
+  asking.probes_out = asking.may_store = 0;
   asking.out_for_probes = 0;
   asking.all = false;
 }
 
 /// Fills the window up to its target, as far as the pool allows.
 void refill(Context& context, Peer& peer) {
-  Allowance& a = peer.allowance;
+  ReceiveWindow& a = peer.receive_window;
   CreditPool& pool = context.credit;
-  settle(pool, a);
+  release_matched(pool, a);
   a.target = std::max(a.target, pool.first_target);
-  if (a.starving && a.lent + worth_a_message(a) > a.target) {
+  if (a.sender_blocked && a.reserved + worth_a_message(a) > a.target) {
     a.target = std::max(a.target, std::min(2 * a.target, pool.per_peer));
   }
-  const std::uint64_t want = a.target - std::min(a.target, a.lent);
+  const std::uint64_t want = a.target - std::min(a.target, a.reserved);
   if (want >= worth_a_message(a)) {
     const std::uint64_t grant = std::min(want, pool.room());
-    if (grant < std::min(want, Allowance::least_grant)) {
+    if (grant < std::min(want, ReceiveWindow::least_grant)) {
       wait_in_queue(pool, peer);
     } else {
-      CANELE_MARK(credit_granted);
+      CANELE_COVER(credit_granted);
       a.granted += grant;
-      a.lent += grant;
-      pool.lent += grant;
+      a.reserved += grant;
+      pool.reserved += grant;
       link::control(context, peer, wire::Type::credit, a.granted, 0, 0, nullptr, 0);
     }
   }
-  a.set_next_look();
+  a.set_next_check();
   if (is_stuck(pool, a)) ask_more(context, peer);
 }
 
 /// Serves the peers that wait for the pool, in their order, while it has room.
 void serve_queue(Context& context) {
   CreditPool& pool = context.credit;
-  while (!pool.queue.empty() && pool.room() >= Allowance::least_grant) {
+  while (!pool.queue.empty() && pool.room() >= ReceiveWindow::least_grant) {
     Peer& peer = *pool.queue.front();
     pool.queue.erase(pool.queue.begin());
-    peer.allowance.in_queue = false;
+    peer.receive_window.in_queue = false;
     refill(context, peer);
-    if (peer.allowance.in_queue) return;
+    if (peer.receive_window.in_queue) return;
   }
 }
 
 }  // namespace
 
-const char* look(Context& context, Peer& peer) {
-  Allowance& a = peer.allowance;
+const char* update_window(Context& context, Peer& peer) {
+  ReceiveWindow& a = peer.receive_window;
   if (a.arrived > a.granted) return "it sent more than it was granted";
-  a.next_look = a.granted;
-  context.credit.looks.push_back(&peer);
-  context.mark_dirty(peer);
+  a.next_check = a.granted;
+  context.credit.windows_due.push_back(&peer);
+  context.mark_backlogged(peer);
   return nullptr;
 }
 
 void refill_all(Context& context) {
-  std::vector<Peer*>& looks = context.credit.looks;
-  for (Peer* peer : looks) {
-    if (!peer->gone()) refill(context, *peer);
+  std::vector<Peer*>& windows_due = context.credit.windows_due;
+  for (Peer* peer : windows_due) {
+    if (!peer->disconnected()) refill(context, *peer);
   }
-  looks.clear();
+  windows_due.clear();
 }
 
-void stored(Peer& peer, std::uint64_t price) {
-  peer.allowance.stored += price;
-  peer.allowance.set_next_look();
+void stored(Peer& peer, std::uint64_t cost) {
+  peer.receive_window.stored += cost;
+  peer.receive_window.set_next_check();
 }
 
-void grant_again(Context& context, Peer& peer) {
-  if (!peer.gone() && peer.allowance.arrived > peer.allowance.next_look) refill(context, peer);
+void regrant(Context& context, Peer& peer) {
+  if (!peer.disconnected() && peer.receive_window.arrived > peer.receive_window.next_check) refill(context, peer);
   if (!context.credit.queue.empty()) serve_queue(context);
 }
 
-bool on_withheld(Context& context, Peer& peer, bool withholds, std::uint32_t episode) {
-  Allowance& a = peer.allowance;
+bool on_blocked(Context& context, Peer& peer, bool is_blocked, std::uint32_t episode) {
+  ReceiveWindow& a = peer.receive_window;
   CreditPool& pool = context.credit;
-  if (a.starving == withholds) return true;
-  if (!withholds) {
-    CANELE_MARK(sender_starves_no_more);
-    a.starving = false;
-    std::erase(pool.starving, &peer);
+  if (a.sender_blocked == is_blocked) return true;
+  if (!is_blocked) {
+    CANELE_COVER(sender_unblocked);
+    a.sender_blocked = false;
+    std::erase(pool.blocked_senders, &peer);
     forget(*peer.asking);
-    a.set_next_look();
+    a.set_next_check();
     return true;
   }
-  CANELE_MARK(sender_starves);
+  CANELE_COVER(sender_blocked);
   try {
     if (peer.asking == nullptr) peer.asking = std::make_unique<Asking>();
-    pool.starving.push_back(&peer);
+    pool.blocked_senders.push_back(&peer);
   } catch (const std::bad_alloc&) {
     return false;
   }
-  a.starving = true;
+  a.sender_blocked = true;
   Asking& asking = *peer.asking;
   asking.asked = asking.answered = 0;
-  asking.stamp = 1;
+  asking.solicit_id = 1;
   asking.episode = episode;
   asking.all = context.sessions.has_posted();
   refill(context, peer);
   return true;
 }
 
-const char* on_resumed(Context& context, Peer& peer, std::uint64_t questions, std::uint32_t episode) {
-  if (!peer.allowance.starving || peer.asking->episode != episode) return nullptr;  // the answer is of an earlier time
+const char* on_solicit_done(Context& context, Peer& peer, std::uint64_t solicitations, std::uint32_t episode) {
+  if (!peer.receive_window.sender_blocked || peer.asking->episode != episode)
+    return nullptr;  // the answer is of an earlier time
   Asking& asking = *peer.asking;
-  if (questions < asking.answered || questions > asking.asked) return "it answers what it was not asked";
-  for (; asking.answered < questions; ++asking.answered, asking.out_for_probes >>= 1) {
+  if (solicitations < asking.answered || solicitations > asking.asked) return "it completes what was not solicited";
+  for (; asking.answered < solicitations; ++asking.answered, asking.out_for_probes >>= 1) {
     if ((asking.out_for_probes & 1) == 0) continue;
     asking.probes.pop_front();
     --asking.probes_out;
   }
-  asking.may_keep = std::min(asking.may_keep, asking.probes_out);
+  asking.may_store = std::min(asking.may_store, asking.probes_out);
   refill(context, peer);
   return nullptr;
 }
 
 void ask(Context& context, const PostedNode& receive) {
-  for (Peer* peer : context.credit.starving) {
+  for (Peer* peer : context.credit.blocked_senders) {
     if (receive.source != rank_any && peer->rank != receive.source) continue;
     note(context, *peer, receive);
     refill(context, *peer);
@@ -262,52 +263,53 @@ void ask(Context& context, const PostedNode& receive) {
 }
 
 void missed(Context& context, Session& session, int source, std::uint64_t tag, std::uint64_t mask) {
-  for (Peer* peer : context.credit.starving) {
+  for (Peer* peer : context.credit.blocked_senders) {
     if (source != rank_any && peer->rank != source) continue;
     note(*peer->asking, {tag & mask, mask, 0, &session, session.number});
     refill(context, *peer);
   }
 }
 
-bool may_keep(Peer& peer) {
-  if (peer.asking->may_keep == 0) return false;
-  CANELE_RARE_MARK(offer_kept_for_probe);
-  --peer.asking->may_keep;
+bool matches_pending_probe(Peer& peer) {
+  if (peer.asking->may_store == 0) return false;
+  CANELE_COVER_RARE(blocked_envelope_kept_for_probe);
+  --peer.asking->may_store;
   return true;
 }
 
-const char* check(Peer& peer, const wire::Offer& offer, std::uint32_t batch) {
-  Allowance& a = peer.allowance;
-  if (!a.starving) return "it offers messages and has not said that it withholds any";
-  if (offer.count == 0 || offer.count > Withheld::most_offered || offer.index >= offer.count || offer.stamp == 0) {
-    return "an offer has a wrong place in its batch";
+const char* check(Peer& peer, const wire::BlockedEnvelope& blocked, std::uint32_t batch) {
+  ReceiveWindow& a = peer.receive_window;
+  if (!a.sender_blocked) return "it sends a blocked envelope and has not reported that it is blocked";
+  if (blocked.count == 0 || blocked.count > BlockedSends::most_advertised || blocked.index >= blocked.count ||
+      blocked.solicit_id == 0) {
+    return "a blocked envelope has a wrong place in its batch";
   }
-  if (a.seen != 0 && a.batch != batch) return "it began a batch of offers before the end of the last";
+  if (a.seen != 0 && a.batch != batch) return "it began a batch of blocked envelopes before the end of the last";
   a.batch = batch;
-  if ((a.seen >> offer.index & 1) != 0) return "it offers a message twice in a batch";
+  if ((a.seen >> blocked.index & 1) != 0) return "it sends a blocked envelope twice in a batch";
   return nullptr;
 }
 
-void offered(Context& context, Peer& peer, const wire::Offer& offer, bool taken) {
-  Allowance& a = peer.allowance;
-  a.seen |= std::uint64_t{1} << offer.index;
-  if (taken) a.taken |= std::uint64_t{1} << offer.index;
-  if (std::popcount(a.seen) < offer.count) return;
-  CANELE_MARK(offers_answered);
+void note_blocked_envelope(Context& context, Peer& peer, const wire::BlockedEnvelope& blocked, bool taken) {
+  ReceiveWindow& a = peer.receive_window;
+  a.seen |= std::uint64_t{1} << blocked.index;
+  if (taken) a.taken |= std::uint64_t{1} << blocked.index;
+  if (std::popcount(a.seen) < blocked.count) return;
+  CANELE_COVER(blocked_replied);
   a.seen = 0;
-  link::control(context, peer, wire::Type::answer, std::exchange(a.taken, 0), a.batch, 0, nullptr, 0);
+  link::control(context, peer, wire::Type::blocked_reply, std::exchange(a.taken, 0), a.batch, 0, nullptr, 0);
 }
 
-void gone(Context& context, Peer& peer) {
-  Allowance& a = peer.allowance;
+void on_disconnected(Context& context, Peer& peer) {
+  ReceiveWindow& a = peer.receive_window;
   CreditPool& pool = context.credit;
   a.granted = a.arrived;
-  settle(pool, a);
-  a.next_look = a.granted;
-  a.starving = a.in_queue = false;
+  release_matched(pool, a);
+  a.next_check = a.granted;
+  a.sender_blocked = a.in_queue = false;
   if (peer.asking != nullptr) forget(*peer.asking);
-  std::erase(pool.starving, &peer);
+  std::erase(pool.blocked_senders, &peer);
   std::erase(pool.queue, &peer);
 }
 
-}  // namespace canele::comm::flow_in
+}  // namespace canele::comm::credit_receiver

@@ -2,7 +2,7 @@
 //
 // Flow control, the sender's half.
 //
-// A send that was offered once goes by rendezvous for good: the receiver may know its handle.
+// A send that was advertised once goes by rendezvous for good: the receiver may know its handle.
 #include "comm/protocol/credit_sender.hpp"
 
 #include <algorithm>
@@ -10,251 +10,255 @@
 
 #include "comm/link/queue.hpp"
 #include "comm/protocol/send.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
-namespace canele::comm::flow_out {
+namespace canele::comm::credit_sender {
 namespace {
 
-std::uint64_t charge_of(const Request& request) {
-  return request.rendezvous ? wire::charge_of_rts(request.header) : wire::charge_of_eager(request.data.length);
+std::uint64_t credit_cost_of(const Request& request) {
+  return request.rendezvous ? wire::credit_cost_of_rts(request.header)
+                            : wire::credit_cost_of_eager(request.data.length);
 }
 
-/// Takes the price of the envelope off `credit`, and returns true. A message that is too expensive goes by rendezvous
+/// Takes the cost of the envelope off `credit`, and returns true. A message that is too expensive goes by rendezvous
 /// if there is credit for that. Returns false if there is not.
 bool pay(std::uint64_t& credit, Request& request) {
-  if (charge_of(request) > credit) {
-    if (request.rendezvous || wire::charge_of_rts(request.header) > credit) return false;
-    CANELE_MARK(credit_too_short_for_eager);
+  if (credit_cost_of(request) > credit) {
+    if (request.rendezvous || wire::credit_cost_of_rts(request.header) > credit) return false;
+    CANELE_COVER(credit_too_short_for_eager);
     request.rendezvous = true;
   }
-  credit -= charge_of(request);
+  credit -= credit_cost_of(request);
   return true;
 }
 
-void unlink(Context& context, Withheld& list, Request& request) {
+void unlink(Context& context, BlockedSends& list, Request& request) {
   list.unlink(request);
   context.counters.sub(Counter::credit_blocked_now);
 }
 
-void tell(Context& context, Peer& peer, bool withholds) {
-  link::control(context, peer, wire::Type::withheld, withholds ? 1 : 0, peer.withheld->episode, 0, nullptr, 0);
+void report_blocked(Context& context, Peer& peer, bool is_blocked) {
+  link::control(context, peer, wire::Type::blocked, is_blocked ? 1 : 0, peer.blocked_sends->episode, 0, nullptr, 0);
 }
 
-/// Ends an episode, when nothing is withheld any more: new messages use the credit that is left.
+/// Ends an episode, when no send is blocked any more: new messages use the credit that is left.
 void reopen(Context& context, Peer& peer) {
-  CANELE_MARK(nothing_withheld_any_more);
-  Withheld& list = *peer.withheld;
+  CANELE_COVER(no_send_is_blocked);
+  BlockedSends& list = *peer.blocked_sends;
   peer.credit = std::exchange(list.credit, 0);
-  list.stamp = list.answered = 0;
-  list.question_count = 0;
+  list.solicit_id = list.answered = 0;
+  list.solicitation_count = 0;
   list.cursors_turn = false;
   context.counters.add(Counter::credit_stalled_ns, context.platform.now_ns() - list.since_ns);
-  tell(context, peer, false);
+  report_blocked(context, peer, false);
   ++list.episode;
 }
 
-void offer(Withheld& list, Request& request, bool probe) {
+void advertise(BlockedSends& list, Request& request, bool probe) {
   list.batch[list.batch_size++] = {&request, probe};
-  request.rendezvous = request.offering = true;
+  request.rendezvous = request.advertising = true;
 }
 
-/// Adds the oldest sends that fit a question to the batch, as many as are likely to be taken. Returns false if none
+/// Adds the oldest sends that fit a solicitation to the batch, as many as are likely to be taken. Returns false if none
 /// fit.
-bool answer(Withheld& list, WithheldQuestion& question) {
-  std::uint32_t left = question.width;
-  Request* request = list.first_match(question);
+bool advertise_matches(BlockedSends& list, Solicitation& solicitation) {
+  std::uint32_t left = solicitation.width;
+  Request* request = list.first_match(solicitation);
   const bool any = request != nullptr;
-  for (; request != nullptr && left > 0 && list.batch_size < Withheld::most_offered; --left) {
-    question.offered |= std::uint64_t{1} << list.batch_size;
-    offer(list, *request, question.probe);
-    request = list.next_match(question, *request);
+  for (; request != nullptr && left > 0 && list.batch_size < BlockedSends::most_advertised; --left) {
+    solicitation.advertised |= std::uint64_t{1} << list.batch_size;
+    advertise(list, *request, solicitation.probe);
+    request = list.next_match(solicitation, *request);
   }
   return any;
 }
 
-/// Fills a batch with the answers to as many questions as may share one, the oldest first. No message may fit two of
-/// them: it could go to a receive that has to have an older one. The batch has the stamp of the last question. Returns
-/// how many of the oldest questions are over.
-int answer_questions(Withheld& list) {
-  int over = 0;
-  for (int i = 0; i < list.question_count && list.batch_size < Withheld::most_offered; ++i) {
-    WithheldQuestion& question = list.questions[i];
-    const auto overlaps = [&](const WithheldQuestion& one) { return one.offered != 0 && one.overlaps(question); };
-    if (std::any_of(list.questions, list.questions + i, overlaps)) break;
-    if (question.everything() && over < i) break;  // the cursor goes back when all older ones are over
-    if (question.everything()) list.cursor = list.first;
-    const bool fits = !question.done && !question.everything() && answer(list, question);
-    if (!fits && over == i) ++over;
-    list.batch_stamp = question.stamp;
+/// Fills a batch with the answers to as many solicitations as may share one, the oldest first. No message may fit two
+/// of them: it could go to a receive that has to have an older one. The batch has the id of the last solicitation.
+/// Returns how many of the oldest solicitations are complete.
+int advertise_solicited(BlockedSends& list) {
+  int complete = 0;
+  for (int i = 0; i < list.solicitation_count && list.batch_size < BlockedSends::most_advertised; ++i) {
+    Solicitation& solicitation = list.solicitations[i];
+    const auto overlaps = [&](const Solicitation& one) { return one.advertised != 0 && one.overlaps(solicitation); };
+    if (std::any_of(list.solicitations, list.solicitations + i, overlaps)) break;
+    if (solicitation.everything() && complete < i) break;  // the cursor goes back when all older ones are complete
+    if (solicitation.everything()) list.cursor = list.first;
+    const bool fits = !solicitation.done && !solicitation.everything() && advertise_matches(list, solicitation);
+    if (!fits && complete == i) ++complete;
+    list.batch_solicit_id = solicitation.solicit_id;
   }
-  return over;
+  return complete;
 }
 
-/// Ends the oldest `ended` questions. What their receives wait for has not been sent yet, and will be offered from the
-/// cursor.
-void end_questions(Context& context, Peer& peer, int ended) {
+/// Ends the oldest `ended` solicitations. What their receives wait for has not been sent yet, and will be advertised
+/// from the cursor.
+void end_solicitations(Context& context, Peer& peer, int ended) {
   if (ended == 0) return;
-  CANELE_MARK(questions_answered);
-  Withheld& list = *peer.withheld;
+  CANELE_COVER(solicitations_done);
+  BlockedSends& list = *peer.blocked_sends;
   for (int i = 0; i < ended; ++i) {
-    if (!list.questions[i].probe) list.stamp = list.questions[i].stamp;
+    if (!list.solicitations[i].probe) list.solicit_id = list.solicitations[i].solicit_id;
   }
-  list.question_count -= ended;
-  std::move(list.questions + ended, list.questions + ended + list.question_count, list.questions);
+  list.solicitation_count -= ended;
+  std::move(list.solicitations + ended, list.solicitations + ended + list.solicitation_count, list.solicitations);
   list.answered += static_cast<std::uint64_t>(ended);
-  link::control(context, peer, wire::Type::resumed, list.answered, list.episode, 0, nullptr, 0);
+  link::control(context, peer, wire::Type::solicit_done, list.answered, list.episode, 0, nullptr, 0);
 }
 
-/// Adds the sends from the cursor on to the batch. They are offered once, to receives that are older than the newest
-/// question that is over. Receives of later questions are left out.
-void offer_from_cursor(Withheld& list) {
-  list.batch_stamp = list.stamp;
-  while (list.cursor != nullptr && list.batch_size < Withheld::most_offered) {
+/// Adds the sends from the cursor on to the batch. They are advertised once, to receives that are older than the newest
+/// solicitation that is complete. Receives of later solicitations are left out.
+void advertise_from_cursor(BlockedSends& list) {
+  list.batch_solicit_id = list.solicit_id;
+  while (list.cursor != nullptr && list.batch_size < BlockedSends::most_advertised) {
     Request& request = *list.cursor;
-    list.cursor = request.withheld_next;
-    offer(list, request, false);
+    list.cursor = request.blocked_next;
+    advertise(list, request, false);
   }
 }
 
-/// Offers the next batch, if anything is asked for and nothing is offered. Questions and the cursor take turns.
-void offer_batch(Context& context, Peer& peer) {
-  Withheld& list = *peer.withheld;
+/// Advertises the next batch, if anything is solicited and nothing is advertised. Solicitations and the cursor take
+/// turns.
+void advertise_batch(Context& context, Peer& peer) {
+  BlockedSends& list = *peer.blocked_sends;
   list.batch_size = 0;
-  const bool has_cursor = list.cursor != nullptr && list.stamp != 0;
+  const bool has_cursor = list.cursor != nullptr && list.solicit_id != 0;
   if (!has_cursor || !std::exchange(list.cursors_turn, false)) {
-    end_questions(context, peer, answer_questions(list));
+    end_solicitations(context, peer, advertise_solicited(list));
     list.cursors_turn = list.batch_size != 0;
   }
-  if (list.batch_size == 0 && list.stamp != 0) offer_from_cursor(list);
+  if (list.batch_size == 0 && list.solicit_id != 0) advertise_from_cursor(list);
   if (list.batch_size == 0) return;
   ++list.batch_number;
-  list.offers += static_cast<std::uint64_t>(list.batch_size);
+  list.advertised += static_cast<std::uint64_t>(list.batch_size);
   list.batch_out = true;
-  CANELE_MARK(withheld_offered);
+  CANELE_COVER(blocked_advertised);
   for (int i = 0; i < list.batch_size; ++i) send_path::join_backlog(context, peer, *list.batch[i].request);
 }
 
-/// Lets as many sends leave as credit allows. Then offers the others, if the receiver has asked.
+/// Lets as many sends leave as credit allows. Then advertises the others, if the receiver has solicited them.
 void advance(Context& context, Peer& peer) {
-  Withheld& list = *peer.withheld;
+  BlockedSends& list = *peer.blocked_sends;
   if (list.batch_out || list.first == nullptr) return;
   while (list.first != nullptr && pay(list.credit, *list.first)) {
     Request& request = *list.first;
     unlink(context, list, request);
-    CANELE_MARK(withheld_left_by_credit);
+    CANELE_COVER(blocked_sent_by_credit);
     send_path::join_backlog(context, peer, request);
   }
   if (list.first == nullptr) return reopen(context, peer);
-  if (list.question_count != 0 || list.cursor != nullptr) offer_batch(context, peer);
+  if (list.solicitation_count != 0 || list.cursor != nullptr) advertise_batch(context, peer);
 }
 
-/// Decides what each question wants of the next batch, by which offers of the last one were taken.
-void judge_questions(Withheld& list, std::uint64_t taken) {
-  for (int i = 0; i < list.question_count; ++i) {
-    WithheldQuestion& question = list.questions[i];
-    const std::uint64_t offered = std::exchange(question.offered, 0);
-    if (offered == 0) continue;
-    question.done = question.probe || (offered & ~taken) != 0;  // refused: its receives have what they want
-    question.width = std::min<std::uint32_t>(2 * question.width, Withheld::most_offered);
+/// Decides what each solicitation wants of the next batch, by which envelopes of the last one were taken.
+void judge_solicitations(BlockedSends& list, std::uint64_t taken) {
+  for (int i = 0; i < list.solicitation_count; ++i) {
+    Solicitation& solicitation = list.solicitations[i];
+    const std::uint64_t advertised = std::exchange(solicitation.advertised, 0);
+    if (advertised == 0) continue;
+    // An envelope that was not taken shows that the receives have what they want.
+    solicitation.done = solicitation.probe || (advertised & ~taken) != 0;
+    solicitation.width = std::min<std::uint32_t>(2 * solicitation.width, BlockedSends::most_advertised);
   }
 }
 
 }  // namespace
 
-bool admit(Context& context, Peer& peer, Request& request) {
+bool consume_credit(Context& context, Peer& peer, Request& request) {
   if (pay(peer.credit, request)) return true;
-  if (peer.withheld == nullptr) peer.withheld = std::make_unique<Withheld>();
-  Withheld& list = *peer.withheld;
-  CANELE_MARK(send_withheld);
+  if (peer.blocked_sends == nullptr) peer.blocked_sends = std::make_unique<BlockedSends>();
+  BlockedSends& list = *peer.blocked_sends;
+  CANELE_COVER(send_blocked);
   context.counters.add(Counter::credit_stalls);
   context.counters.add(Counter::credit_blocked_now);
   context.counters.raise_to(Counter::credit_blocked_most, Counter::credit_blocked_now);
   const bool was_empty = list.first == nullptr;
   list.append(request);
-  context.credit.just_withheld = true;
+  context.credit.just_blocked = true;
   if (was_empty) {
     list.credit = std::exchange(peer.credit, 0);
     list.since_ns = context.platform.now_ns();
-    tell(context, peer, true);
+    report_blocked(context, peer, true);
   }
-  if (list.stamp != 0 && list.cursor == nullptr) list.cursor = &request;
+  if (list.solicit_id != 0 && list.cursor == nullptr) list.cursor = &request;
   advance(context, peer);
   return false;
 }
 
 const char* on_credit(Context& context, Peer& peer, std::uint64_t total) {
-  if (total < peer.credit_heard) return "it grants less than before";
-  const std::uint64_t more = total - std::exchange(peer.credit_heard, total);
-  if (peer.withheld == nullptr || peer.withheld->first == nullptr) {
+  if (total < peer.credit_granted) return "it grants less than before";
+  const std::uint64_t more = total - std::exchange(peer.credit_granted, total);
+  if (peer.blocked_sends == nullptr || peer.blocked_sends->first == nullptr) {
     peer.credit += more;
   } else {
-    CANELE_MARK(credit_for_withheld);
-    peer.withheld->credit += more;
+    CANELE_COVER(credit_for_blocked);
+    peer.blocked_sends->credit += more;
     advance(context, peer);
   }
   return nullptr;
 }
 
-const char* on_resume(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
-  if (head.tag == 0) return "it asks for what is withheld without a stamp";
-  WithheldQuestion question;
-  question.stamp = head.tag;
+const char* on_solicit(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
+  if (head.tag == 0) return "it solicits blocked messages without an id";
+  Solicitation solicitation;
+  solicitation.solicit_id = head.tag;
   if (!payload.empty()) {
-    wire::Resume wanted;
+    wire::Solicit wanted;
     Session* const session = peer.names.find(head.session);
-    if (!wire::take(payload, wanted)) return "a question for what is withheld is too short";
-    if (session == nullptr) return "it asks for messages of a session that was not announced";
-    if ((wanted.tag & ~wanted.mask) != 0) return "it asks for a tag with bits outside of the mask";
-    question.session = session;
-    question.number = session->number;
-    question.tag = wanted.tag;
-    question.mask = wanted.mask;
-    question.probe = wanted.probe != 0;
+    if (!wire::take(payload, wanted)) return "a solicitation of blocked messages is too short";
+    if (session == nullptr) return "it solicits messages of a session that was not announced";
+    if ((wanted.tag & ~wanted.mask) != 0) return "it solicits a tag with bits outside of the mask";
+    solicitation.session = session;
+    solicitation.number = session->number;
+    solicitation.tag = wanted.tag;
+    solicitation.mask = wanted.mask;
+    solicitation.probe = wanted.probe != 0;
   }
-  Withheld* const list = peer.withheld.get();
+  BlockedSends* const list = peer.blocked_sends.get();
   if (list == nullptr || list->first == nullptr || list->episode != head.seq) return nullptr;  // all have left
-  const int asked = list->question_count;
-  if (asked == Withheld::most_questions) return "it asks more before it has its answers";
-  if (question.stamp < std::max(list->stamp, asked != 0 ? list->questions[asked - 1].stamp : 0))
-    return "it asks with an older stamp than before";
-  list->questions[list->question_count++] = question;
+  const int asked = list->solicitation_count;
+  if (asked == BlockedSends::most_solicitations) return "it solicits more before it has its answers";
+  if (solicitation.solicit_id < std::max(list->solicit_id, asked != 0 ? list->solicitations[asked - 1].solicit_id : 0))
+    return "it solicits with an older id than before";
+  list->solicitations[list->solicitation_count++] = solicitation;
   advance(context, peer);
   return nullptr;
 }
 
-const char* on_answer(Context& context, Peer& peer, std::uint64_t mask, std::uint32_t batch) {
-  Withheld* const list = peer.withheld.get();
-  if (list == nullptr || !list->batch_out || list->batch_number != batch) return "it answers what was not offered";
-  if (list->batch_size < 64 && mask >> list->batch_size != 0) return "it takes more than was offered";
+const char* on_blocked_reply(Context& context, Peer& peer, std::uint64_t mask, std::uint32_t batch) {
+  BlockedSends* const list = peer.blocked_sends.get();
+  if (list == nullptr || !list->batch_out || list->batch_number != batch)
+    return "it replies to blocked envelopes that were not sent";
+  if (list->batch_size < 64 && mask >> list->batch_size != 0) return "it takes more blocked envelopes than were sent";
   for (int i = 0; i < list->batch_size; ++i) {
     Request* const request = list->batch[i].request;
     if (request == nullptr) mask |= std::uint64_t{1} << i;
     if (request == nullptr) continue;  // its cts or fin was faster
-    if (request->offering) return "it answers what it has not got";
+    if (request->advertising) return "it replies to a blocked envelope that it has not got";
     if ((mask >> i & 1) == 0) continue;
-    CANELE_MARK(offer_was_taken);
+    CANELE_COVER(blocked_envelope_taken);
     taken(context, peer, *request);
   }
   list->batch_out = false;
   list->batch_size = 0;
-  judge_questions(*list, mask);
+  judge_solicitations(*list, mask);
   advance(context, peer);
   return nullptr;
 }
 
-wire::Offer describe(const Peer& peer, const Request& request) {
-  const Withheld& list = *peer.withheld;
+wire::BlockedEnvelope describe(const Peer& peer, const Request& request) {
+  const BlockedSends& list = *peer.blocked_sends;
   const int place = list.place_in_batch(request);
-  wire::Offer offer{};
-  offer.stamp = list.batch_stamp;
-  offer.probe = list.batch[place].probe;
-  offer.index = static_cast<std::uint8_t>(place);
-  offer.count = static_cast<std::uint8_t>(list.batch_size);
-  return offer;
+  wire::BlockedEnvelope blocked{};
+  blocked.solicit_id = list.batch_solicit_id;
+  blocked.probe = list.batch[place].probe;
+  blocked.index = static_cast<std::uint8_t>(place);
+  blocked.count = static_cast<std::uint8_t>(list.batch_size);
+  return blocked;
 }
 
 void taken(Context& context, Peer& peer, Request& request) {
-  Withheld& list = *peer.withheld;
+  BlockedSends& list = *peer.blocked_sends;
   if (const int place = list.place_in_batch(request); place < list.batch_size) list.batch[place].request = nullptr;
   unlink(context, list, request);
   request.stage = Request::Stage::moving;
@@ -263,18 +267,18 @@ void taken(Context& context, Peer& peer, Request& request) {
 }
 
 void drop(Context& context, Peer& peer) {
-  if (peer.withheld == nullptr) return;
-  Withheld& list = *peer.withheld;
+  if (peer.blocked_sends == nullptr) return;
+  BlockedSends& list = *peer.blocked_sends;
   list.batch_out = false;
-  list.batch_size = list.question_count = 0;
+  list.batch_size = list.solicitation_count = 0;
   while (list.first != nullptr) {
     Request& request = *list.first;
     unlink(context, list, request);
-    if (request.offering) continue;  // the backlog, or its packet, ends it
+    if (request.advertising) continue;  // the backlog, or its packet, ends it
     if (request.handle != 0) context.sends.remove(request.handle);
-    CANELE_MARK(withheld_ended);
+    CANELE_COVER(blocked_ended);
     context.finish(request, peer.error);
   }
 }
 
-}  // namespace canele::comm::flow_out
+}  // namespace canele::comm::credit_sender

@@ -13,12 +13,12 @@
 
 #include "comm/link/queue.hpp"
 #include "comm/link/sequencing.hpp"
-#include "comm/protocol/held.hpp"
+#include "comm/protocol/matched_unbound.hpp"
 #include "comm/protocol/receive_eager.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/state/payload.hpp"
 #include "comm/wire/wire.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm::receive_path {
 
@@ -26,12 +26,12 @@ void acknowledge(Context& context, Peer& peer, std::uint64_t handle, int outcome
   link::control(context, peer, wire::Type::ack, handle, static_cast<std::uint32_t>(-outcome), 0, nullptr, 0);
 }
 
-[[gnu::cold, gnu::noinline]] const char* no_longer_offered(Context& context, Request& request) {
-  CANELE_MARK(offer_met_other_message);
-  return context.withdraw_rtr(request) ? nullptr : "it took an offered receive, and sent something else for it";
+[[gnu::cold, gnu::noinline]] const char* withdraw_rtr(Context& context, Request& request) {
+  CANELE_COVER(rtr_met_other_message);
+  return context.withdraw_rtr(request) ? nullptr : "it took an RTR, and sent something else for its receive";
 }
 
-[[gnu::cold]] void look_closely(Context& context, const Request& request, std::uint64_t delivered_bytes) {
+[[gnu::cold]] void inspect_delivery(Context& context, const Request& request, std::uint64_t delivered_bytes) {
   constexpr std::uint64_t worth_flipping = 1024;
   context.trace(Event::receive_done, request.rank, request.session, request.status_tag, delivered_bytes);
   if (context.flip_countdown == 0 || delivered_bytes < worth_flipping || --context.flip_countdown != 0) return;
@@ -57,9 +57,9 @@ bool store(Context& context, Session& session, Message& message) {
   }
 }
 
-/// Accounts for a message that has just been stored. Afterwards it may be gone: the owner of its session may refuse it.
+/// Accounts for a message that has just been stored. Afterwards it may be gone: the owner of its session may reject it.
 void note_unexpected(Context& context, Session& session, Message& message) {
-  CANELE_MARK(unexpected_filed);
+  CANELE_COVER(unexpected_filed);
   context.trace(Event::unexpected_stored, message.source, &session, message.tag, message.length());
   EngineCounters& c = context.counters;
   c.add(Counter::unexpected_messages);
@@ -71,27 +71,27 @@ void note_unexpected(Context& context, Session& session, Message& message) {
     session.unmatched(session, message);
 }
 
-/// Undoes the envelope of a message that comes again: its number is not used yet, and its price is given back. Only for
+/// Undoes the envelope of a message that comes again: its number is not used yet, and its cost is given back. Only for
 /// messages that no receive waits for.
 const char* comes_again(Peer& peer, std::uint64_t charged) {
   --peer.next_in;
-  flow_in::take_back(peer, charged);
+  credit_receiver::take_back(peer, charged);
   return try_later;
 }
 
-/// Returns whether a message stays with its driver. A thread polls for messages of its session (Context::not_yet), and
-/// no receive waits for this one.
-[[gnu::cold, gnu::noinline]] bool stays(Context& context, Peer& peer, const wire::Head& head, std::size_t length) {
-  if (!context.not_yet.stays(head.tag, peer.rank)) return false;
-  comes_again(peer, wire::charge_of_eager(length));
+/// Returns whether a message stays with its driver. A thread polls for messages of its session (Context::defer_filter),
+/// and no receive waits for this one.
+[[gnu::cold, gnu::noinline]] bool defers(Context& context, Peer& peer, const wire::Head& head, std::size_t length) {
+  if (!context.defer_filter.defers(head.tag, peer.rank)) return false;
+  comes_again(peer, wire::credit_cost_of_eager(length));
   return true;
 }
 
 }  // namespace
 
 Message* make_message(Context& context, const Peer& peer, const wire::Head& head, std::uint8_t traits,
-                      const Message::Origin& origin, Payload stored, Payload exposure) {
-  const std::size_t behind = Message::origin_size(traits) + stored.size() + exposure.size();
+                      const Message::Origin& origin, Payload stored, Payload rkey) {
+  const std::size_t behind = Message::origin_size(traits) + stored.size() + rkey.size();
   Message* message = CANELE_BUGGIFY(no_memory_message) ? nullptr : context.messages.make(behind);
   if (message == nullptr) return nullptr;
   message->tag = head.tag;
@@ -100,22 +100,22 @@ Message* make_message(Context& context, const Peer& peer, const wire::Head& head
   message->stored = static_cast<std::uint32_t>(stored.size());
   if (message->has_origin()) new (&message->origin()) Message::Origin(origin);
   if (!stored.empty()) std::memcpy(message->bytes(), stored.data(), stored.size());
-  if (!exposure.empty()) std::memcpy(message->bytes() + stored.size(), exposure.data(), exposure.size());
+  if (!rkey.empty()) std::memcpy(message->bytes() + stored.size(), rkey.data(), rkey.size());
   return message;
 }
 
-bool keep(Context& context, Session& session, PostedNode* node, Message& message) {
+bool store_unexpected(Context& context, Session& session, PostedNode* node, Message& message) {
   if (node == nullptr && !store(context, session, message)) {
     context.messages.release(message);
     return false;
   }
-  if (message.charged()) flow_in::stored(context.peer(message.source), message.price());
+  if (message.charged()) credit_receiver::stored(context.peer(message.source), message.credit_cost());
   if (node == nullptr) {
     note_unexpected(context, session, message);
   } else {
-    CANELE_MARK(late_receive_met);
+    CANELE_COVER(unbound_receive_met);
     context.counters.add(Counter::posted_matches);
-    give(context, request_of(*node), message);
+    deliver_to(context, request_of(*node), message);
   }
   return true;
 }
@@ -124,27 +124,28 @@ bool keep(Context& context, Session& session, PostedNode* node, Message& message
                                   std::uint64_t charged, PostedNode* node) {
   if (node == nullptr) {
     if (charged == 0) return try_later;
-    CANELE_MARK(no_memory_comes_again);
+    CANELE_COVER(no_memory_comes_again);
     return comes_again(peer, charged);
   }
-  CANELE_MARK(no_memory_ends_late_receive);
+  CANELE_COVER(no_memory_ends_unbound_receive);
   Request& request = request_of(*node);
   set_envelope(request, head.tag, peer.rank, length);
   context.finish(request, CANELE_ENOMEM);
   return nullptr;
 }
 
-[[gnu::noinline]] const char* keep_eager(Context& context, Peer& peer, Session& session, wire::Head head,
-                                         Payload payload, std::uint64_t handle, PostedNode* node) {
-  if (context.not_yet.session == &session && node == nullptr && stays(context, peer, head, payload.size())) [[unlikely]]
+[[gnu::noinline]] const char* store_unexpected_eager(Context& context, Peer& peer, Session& session, wire::Head head,
+                                                     Payload payload, std::uint64_t handle, PostedNode* node) {
+  if (context.defer_filter.session == &session && node == nullptr && defers(context, peer, head, payload.size()))
+      [[unlikely]]
     return try_later;
   const std::uint8_t traits = Message::is_charged | (handle != 0 ? Message::is_synchronous : 0);
   Message* message = make_message(context, peer, head, traits, {payload.size(), handle, 0, 0}, payload, {});
-  if (message == nullptr || !keep(context, session, node, *message)) {
+  if (message == nullptr || !store_unexpected(context, session, node, *message)) {
     if (node != nullptr && handle != 0) acknowledge(context, peer, handle, CANELE_ENOMEM);
-    return no_room(context, peer, head, payload.size(), wire::charge_of_eager(payload.size()), node);
+    return no_room(context, peer, head, payload.size(), wire::credit_cost_of_eager(payload.size()), node);
   }
-  CANELE_MARK(eager_kept);
+  CANELE_COVER(eager_kept);
   return nullptr;
 }
 
@@ -160,14 +161,14 @@ const char* on_session(Context& context, Peer& peer, const wire::Head& head, Pay
     session = &context.sessions.find_or_make(context, label);
     context.sessions.note_maker(*session, peer.rank);
   }
-  CANELE_MARK(session_announced);
-  Session* const before = peer.names.hear(head.session, *session);
+  CANELE_COVER(session_announced);
+  Session* const before = peer.names.learn(head.session, *session);
   ++session->mentions;
   if (before != nullptr) {  // the number means another session from now on, or the same label opened again
     --before->mentions;
-    context.sessions.settle(*before);
+    context.sessions.release_if_unused(*before);
   }
-  if (context.new_session && is_new) context.new_session(*session);
+  if (context.session_created && is_new) context.session_created(*session);
   return nullptr;
 }
 
@@ -185,7 +186,7 @@ const char* on_ack(Context& context, Peer& peer, const wire::Head& head) {
       !request->announced()) {
     return "an acknowledgement names no synchronous send";
   }
-  CANELE_MARK(synchronous_acknowledged);
+  CANELE_COVER(synchronous_acknowledged);
   context.sends.remove(head.tag);
   context.finish(*request, send_path::decode_outcome(head.seq));
   return nullptr;
@@ -197,11 +198,11 @@ namespace {
 void consume(Context& context, Request& request, Message& message) {
   Peer& peer = context.peer(message.source);
   if (message.rendezvous()) {
-    CANELE_MARK(unexpected_rts_taken);
-    request.confirm = message.confirm();
+    CANELE_COVER(unexpected_rts_taken);
+    request.needs_fin = message.needs_fin();
     context.start_transfer(request, message);
   } else {
-    CANELE_MARK(unexpected_eager_taken);
+    CANELE_COVER(unexpected_eager_taken);
     if (message.synchronous()) acknowledge(context, peer, message.handle());
     copy_eager(context, request, peer, {message.bytes(), message.stored});
   }
@@ -209,45 +210,45 @@ void consume(Context& context, Request& request, Message& message) {
 }
 
 /// Gives a new receive the message that it has taken out of the tables.
-void meet(Context& context, Request& request, Message& message) {
-  if (is_simple(context, request, request.data, message))
-    return take_at_once(context, request, request.data.base, message);
+void on_match(Context& context, Request& request, Message& message) {
+  if (fits_fast_path(context, request, request.data, message))
+    return take_fast(context, request, request.data.base, message);
   no_longer_unexpected(context, message);
   ++request.session->pending;
-  give(context, request, message);
+  deliver_to(context, request, message);
 }
 
 /// Completes the posting of a receive that is in the tables, and waits.
 void wait(Context& context, Request& request) {
   const PostedNode& node = request.receive.node;
   ++request.session->pending;
-  flow_in::posted(context, node);
+  credit_receiver::posted(context, node);
   if (node.source == rank_any) return;
   Peer& peer = context.peer(node.source);  // opens the connection in the background
-  if (peer.gone()) {
-    CANELE_MARK(receive_from_the_gone);
+  if (peer.disconnected()) {
+    CANELE_COVER(receive_from_disconnected);
     take_out(context, request);
     context.finish(request, peer.error);
-  } else if (request.data.length >= Adverts::shortest) {
+  } else if (request.data.length >= RtrTable::shortest) {
     context.receive_posted(request, peer);
   }
 }
 
-/// Looks ahead in a packet of several chunks, if that pays. Where the driver shows what comes, DriverSlot has begun
-/// before.
-class LookingAhead {
+/// Prefetches for a packet of several chunks, if that is worthwhile. Where the driver shows what comes, DriverInstance
+/// has begun before.
+class PacketPrefetchScope {
  public:
-  LookingAhead(Context& context, const Peer& peer, Payload packet)
-      : context_(context), begins_(!context.lookahead.has_one() && context.matcher.is_large()) {
-    if (begins_) context.lookahead.begin(context.matcher, peer, packet);
+  PacketPrefetchScope(Context& context, const Peer& peer, Payload packet)
+      : context_(context), begins_(!context.packet_prefetch.has_one() && context.matcher.is_large()) {
+    if (begins_) context.packet_prefetch.begin(context.matcher, peer, packet);
   }
-  ~LookingAhead() {
-    if (begins_) context_.lookahead.end();
+  ~PacketPrefetchScope() {
+    if (begins_) context_.packet_prefetch.end();
   }
-  LookingAhead(const LookingAhead&) = delete;
-  LookingAhead& operator=(const LookingAhead&) = delete;
+  PacketPrefetchScope(const PacketPrefetchScope&) = delete;
+  PacketPrefetchScope& operator=(const PacketPrefetchScope&) = delete;
   void step() const {
-    if (context_.lookahead.has_one()) context_.lookahead.step(context_.matcher);
+    if (context_.packet_prefetch.has_one()) context_.packet_prefetch.step(context_.matcher);
   }
 
  private:
@@ -260,21 +261,21 @@ class LookingAhead {
 [[gnu::noinline]] const char* other_packet(Context& context, Peer& peer, wire::Head first, Payload bytes) {
   context.trace(Event::packet_received, peer.rank, nullptr, 0, bytes.size());
   if (const Payload payload = wire::one_long_eager(first, bytes); !payload.empty()) {
-    CANELE_MARK(packet_is_one_long_eager);
+    CANELE_COVER(packet_is_one_long_eager);
     return deliver_eager(context, peer, first, payload, 0);
   }
-  if (first.type == wire::Type::numbered && first.size == 0) {
-    return bundle::arrived(context, peer, first, bytes.subspan(sizeof first));
+  if (first.type == wire::Type::sequenced && first.size == 0) {
+    return sequencing::accept_sequenced(context, peer, first, bytes.subspan(sizeof first));
   }
-  return chunks(context, peer, bytes, &peer.chunks_done);
+  return parse_chunks(context, peer, bytes, &peer.chunks_done);
 }
 
-const char* chunks(Context& context, Peer& peer, std::span<const std::byte> bytes, std::size_t* done) {
+const char* parse_chunks(Context& context, Peer& peer, std::span<const std::byte> bytes, std::size_t* done) {
   const std::size_t size = bytes.size(), before = std::exchange(*done, 0);
   if (before >= size) return "a packet is empty";
   bytes = bytes.subspan(before);
-  const LookingAhead looking(context, peer, bytes);
-  while (!bytes.empty() && !peer.gone()) {
+  const PacketPrefetchScope prefetch(context, peer, bytes);
+  while (!bytes.empty() && !peer.disconnected()) {
     wire::Chunk chunk;
     const std::size_t left = bytes.size();
     if (const char* wrong = wire::take_chunk(bytes, chunk); wrong != nullptr) return wrong;
@@ -282,7 +283,7 @@ const char* chunks(Context& context, Peer& peer, std::span<const std::byte> byte
       if (wrong == try_later) *done = size - left;
       return wrong;
     }
-    if (!bytes.empty()) looking.step();
+    if (!bytes.empty()) prefetch.step();
   }
   return nullptr;
 }
@@ -290,7 +291,7 @@ const char* chunks(Context& context, Peer& peer, std::span<const std::byte> byte
 /// Ends a receive for which there is no memory: neither to look for its message, nor to queue it. The matcher has
 /// changed nothing.
 [[gnu::cold]] static void end_without_memory(Context& context, Request& request) {
-  CANELE_RARE_MARK(no_memory_ends_receive);
+  CANELE_COVER_RARE(no_memory_ends_receive);
   ++request.session->pending;
   set_envelope(request, request.receive.node.tag, request.receive.node.source, 0);
   context.finish(request, CANELE_ENOMEM);
@@ -305,14 +306,14 @@ void accept(Context& context, Request& request) {
   } catch (const std::bad_alloc&) {
     return end_without_memory(context, request);
   }
-  if (found != nullptr) return meet(context, request, static_cast<Message&>(*found));
+  if (found != nullptr) return on_match(context, request, static_cast<Message&>(*found));
   wait(context, request);
 }
 
 void accept_searched(Context& context, Request& request, Message* message) {
   const PostedNode& node = request.receive.node;
   context.trace(Event::receive_posted, node.source, request.session, node.tag, request.data.length);
-  if (message != nullptr) return meet(context, request, *message);
+  if (message != nullptr) return on_match(context, request, *message);
   try {
     context.matcher.queue(request.session->match, request.receive.node);
   } catch (const std::bad_alloc&) {
@@ -322,40 +323,41 @@ void accept_searched(Context& context, Request& request, Message* message) {
 }
 
 void discard(Context& context, Message& message) {
-  if (message.charged()) flow_in::released(context, context.peer(message.source), message.price());
+  if (message.charged()) credit_receiver::released(context, context.peer(message.source), message.credit_cost());
   context.messages.release(message);
 }
 
-void give(Context& context, Request& request, Message& message) {
+void deliver_to(Context& context, Request& request, Message& message) {
   set_envelope(request, message.tag, message.source, message.length());
   context.trace(Event::receive_matched, message.source, request.session, message.tag, message.length());
-  if (!request.late) {
+  if (!request.unbound) {
     consume(context, request, message);
     return;
   }
-  CANELE_MARK(late_receive_holds);
-  held::take(context, request, message);
+  CANELE_COVER(unbound_receive_holds);
+  matched_unbound::add(context, request, message);
   context.publish(request, event::header);
 }
 
 void bind(Context& context, Request& request) {
-  if (request.stage != Request::Stage::held) return;  // the end of the engine came first
-  CANELE_MARK(late_receive_bound);
-  Message& message = held::release(context, request);
-  request.late = false;
+  if (request.stage != Request::Stage::matched_unbound) return;  // the end of the engine came first
+  CANELE_COVER(unbound_receive_bound);
+  Message& message = matched_unbound::remove(context, request);
+  request.unbound = false;
   request.stage = Request::Stage::posted;
   consume(context, request, message);
 }
 
-void delivered(Context& context, Request& request, Peer& peer, std::uint64_t delivered_bytes) {
+void complete_receive(Context& context, Request& request, Peer& peer, std::uint64_t delivered_bytes) {
   if (request.receive.sink == nullptr) return count_and_finish(context, request, peer, delivered_bytes);
-  if (request.part != Request::Part::stock) count(context, request, context.peer(request.rank), delivered_bytes);
-  request.receive.sink->received(context, request, outcome_of(request));
+  if (request.role != Request::InternalRole::relay_buffer)
+    count(context, request, context.peer(request.rank), delivered_bytes);
+  request.receive.sink->on_receive_end(context, request, outcome_of(request));
 }
 
-void failed(Context& context, Request& request, int error) {
+void fail_receive(Context& context, Request& request, int error) {
   context.trace(Event::receive_failed, request.rank, request.session, request.status_tag);
-  if (request.receive.sink != nullptr) return request.receive.sink->received(context, request, error);
+  if (request.receive.sink != nullptr) return request.receive.sink->on_receive_end(context, request, error);
   context.finish(request, error);
 }
 

@@ -18,7 +18,7 @@ namespace canele::comm::receive_path {
 /// Does step 2 for the chunks of a packet, its number taken off. Returns nullptr, or what is wrong with the packet.
 /// *done is the number of its bytes that were parsed in an earlier call; the call resets it to 0, unless it returns
 /// try_later.
-const char* chunks(Context& context, Peer& peer, std::span<const std::byte> bytes, std::size_t* done);
+const char* parse_chunks(Context& context, Peer& peer, std::span<const std::byte> bytes, std::size_t* done);
 
 /// Handle chunks. They return nullptr, or what is wrong with the chunk.
 /// A session chunk: the peer's index leads to our session of that label from then on.
@@ -32,10 +32,10 @@ const char* on_ack(Context& context, Peer& peer, const wire::Head& head);
 /// table yet.
 Message* make_message(Context& context, const Peer& peer, const wire::Head& head, std::uint8_t traits,
                       const Message::Origin& origin, std::span<const std::byte> stored,
-                      std::span<const std::byte> exposure);
+                      std::span<const std::byte> rkey);
 /// Keeps a message. The unbound receive that it has matched holds it, or it is filed if `node` is nullptr. Returns
 /// false if there was no memory to file it; the message is gone then.
-bool keep(Context& context, Session& session, PostedNode* node, Message& message);
+bool store_unexpected(Context& context, Session& session, PostedNode* node, Message& message);
 /// Answers for a message that has to be kept, but for which there is no memory. A message that no receive waits for
 /// comes again. `charged` is what it cost; 0 means that it is a mere offer. An unbound receive is already out of the
 /// tables, so it ends, and the message is lost with it.
@@ -49,7 +49,7 @@ void accept(Context& context, Request& request);
 /// Continues an unbound receive (canele_irecv_late) that has got its buffer.
 void bind(Context& context, Request& request);
 void cancel(Context& context, Request& request);
-/// Takes a posted receive without a message out of the tables. An offer of it to its sender is void from then on.
+/// Takes a posted receive without a message out of the tables. Its RTR is void from then on.
 void take_out(Context& context, Request& request);
 /// Ends the posted receives that only `source` can serve. rank_any: ends all that are posted.
 void end_posted(Context& context, int source, int error);
@@ -58,14 +58,14 @@ void probe(Context& context, ProbeOp& op);
 /// Releases the memory of a message that is needed no longer. Its sender may send as much again.
 void discard(Context& context, Message& message);
 
-/// Gives `request` the message that it has matched: copies it, or starts the rendezvous, or holds it for a late
-/// receive.
-void give(Context& context, Request& request, Message& message);
+/// Gives `request` the message that it has matched: copies it, or starts the rendezvous, or holds it for an
+/// unbound receive.
+void deliver_to(Context& context, Request& request, Message& message);
 
 /// Ends a receive that has met its message, but did not get all of it.
-void failed(Context& context, Request& request, int error);
+void fail_receive(Context& context, Request& request, int error);
 
 /// Ends a receive that has its data: counts, fault switch, status.
-void delivered(Context& context, Request& request, Peer& peer, std::uint64_t delivered_bytes);
+void complete_receive(Context& context, Request& request, Peer& peer, std::uint64_t delivered_bytes);
 
 }  // namespace canele::comm::receive_path

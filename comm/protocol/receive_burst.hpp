@@ -3,7 +3,7 @@
 // Fast path of small messages that lie in a row: the steps of receive_eager.hpp, with the work that the messages share
 // done once.
 //
-// Any thread may use it under the engine's lock; DriverSlot does.
+// Any thread may use it under the engine's lock; DriverInstance does.
 //
 // Half of what a small message costs its receiver is the same for the next one: to come here, the peer, the session,
 // the counters. Any packet that is not as usual is handled as a single packet.
@@ -13,12 +13,12 @@
 
 namespace canele::comm::receive_path {
 
-class ShortRun {
+class ReceiveBurst {
  public:
   /// Takes packets that are all `length` bytes long.
-  ShortRun(Context& context, Peer& peer, std::size_t length) : context_(context), peer_(peer), length_(length) {}
-  ShortRun(const ShortRun&) = delete;
-  ShortRun& operator=(const ShortRun&) = delete;
+  ReceiveBurst(Context& context, Peer& peer, std::size_t length) : context_(context), peer_(peer), length_(length) {}
+  ReceiveBurst(const ReceiveBurst&) = delete;
+  ReceiveBurst& operator=(const ReceiveBurst&) = delete;
 
   /// Takes the next packet. Returns nullptr, or what is wrong with it.
   [[gnu::always_inline]] const char* take(Payload bytes) {
@@ -40,7 +40,7 @@ class ShortRun {
       number_ = head.session;
     }
     const Payload payload = bytes.subspan(sizeof head);
-    if (const char* wrong = check_number(context_, peer_, head, wire::charge_of_eager(payload.size()));
+    if (const char* wrong = check_number(context_, peer_, head, wire::credit_cost_of_eager(payload.size()));
         wrong != nullptr) [[unlikely]] {
       counts_.kept();
       return wrong;

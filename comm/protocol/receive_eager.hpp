@@ -3,7 +3,7 @@
 // Fast path of a small message that arrives: steps 2 to 5 of receive.cpp for a packet that is one eager message.
 // The envelope is checked and matched, and the data is copied into the user's memory.
 //
-// Any thread may call it under the engine's lock. DriverSlot does, and so does receive.cpp, for the eager messages
+// Any thread may call it under the engine's lock. DriverInstance does, and so does receive.cpp, for the eager messages
 // of longer packets.
 //
 // It is a header so that a driver's callback is one function. Rare cases are calls out of line: half of the
@@ -16,7 +16,7 @@
 #include "comm/state/context.hpp"
 #include "comm/state/payload.hpp"
 #include "comm/wire/wire.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm::receive_path {
 
@@ -28,14 +28,14 @@ using Payload = std::span<const std::byte>;
 /// value. By reference, the head would have to be in memory for all others, too.)
 const char* other_packet(Context& context, Peer& peer, wire::Head first, Payload bytes);
 /// Does step 5 for an eager message that no receive waits for, or only an unbound receive.
-const char* keep_eager(Context& context, Peer& peer, Session& session, wire::Head head, Payload payload,
-                       std::uint64_t handle, PostedNode* node);
-/// Takes back the offer of a receive that was offered to its sender, and has met a message that came as any other.
+const char* store_unexpected_eager(Context& context, Peer& peer, Session& session, wire::Head head, Payload payload,
+                                   std::uint64_t handle, PostedNode* node);
+/// Withdraws the RTR of a receive that has met a message which came as any other.
 /// Returns nullptr, or what the sender did wrong.
-const char* no_longer_offered(Context& context, Request& request);
+const char* withdraw_rtr(Context& context, Request& request);
 /// Records a delivery for CANELE_TRACE. Also applies the fault switch, which flips one bit of one message, so that
 /// users can see their checks fail.
-void look_closely(Context& context, const Request& request, std::uint64_t delivered_bytes);
+void inspect_delivery(Context& context, const Request& request, std::uint64_t delivered_bytes);
 /// Answers a synchronous send. outcome: CANELE_OK if a receive has met its message, else why none ever will.
 void acknowledge(Context& context, Peer& peer, std::uint64_t handle, int outcome = CANELE_OK);
 
@@ -51,20 +51,20 @@ inline const char* find_session(Peer& peer, const wire::Head& head, Session*& se
   return session != nullptr ? nullptr : "a message names a session that was not announced";
 }
 
-/// Checks that the envelope with this head is the next one of the peer, and charges its price to the peer. Returns
+/// Checks that the envelope with this head is the next one of the peer, and charges its cost to the peer. Returns
 /// nullptr, or what is wrong.
 [[gnu::always_inline]] inline const char* check_number(Context& context, Peer& peer, const wire::Head& head,
-                                                       std::uint64_t price) {
+                                                       std::uint64_t cost) {
   if (head.seq != peer.next_in) [[unlikely]]
     return "an envelope number is out of order";
   ++peer.next_in;
-  return flow_in::charge(context, peer, price);
+  return credit_receiver::charge(context, peer, cost);
 }
 /// Does what check_number() does, and finds the session of the envelope.
 [[gnu::always_inline]] inline const char* check_envelope(Context& context, Peer& peer, const wire::Head& head,
-                                                         std::uint64_t price, Session*& session) {
+                                                         std::uint64_t cost, Session*& session) {
   if (const char* wrong = find_session(peer, head, session); wrong != nullptr) return wrong;
-  return check_number(context, peer, head, price);
+  return check_number(context, peer, head, cost);
 }
 
 /// Writes the envelope of its message into a receive that has met it.
@@ -78,7 +78,7 @@ inline int outcome_of(const Request& request) {
   return request.status_length > request.data.length ? CANELE_ETRUNC : CANELE_OK;
 }
 
-/// Counts messages one by one. ShortRun::Counts counts those of a run together.
+/// Counts messages one by one. ReceiveBurst::Counts counts those of a run together.
 struct CountsNow {
   Context& context;
   Peer& peer;
@@ -92,8 +92,8 @@ struct CountsNow {
 
 [[gnu::always_inline]] inline void count(Context& context, const Request& request, Peer& peer, std::uint64_t bytes) {
   CountsNow{context, peer}.delivered(bytes, bytes);
-  if (context.looks_closely) [[unlikely]]
-    look_closely(context, request, bytes);
+  if (context.inspect_deliveries) [[unlikely]]
+    inspect_delivery(context, request, bytes);
 }
 
 /// Ends a receive whose data is where it belongs.
@@ -106,8 +106,8 @@ struct CountsNow {
 /// Does step 5, without counts, for an eager message whose receive is there and has memory. Returns the bytes copied.
 [[gnu::always_inline]] inline std::size_t copy_and_finish(Context& context, Request& request, Payload payload) {
   const std::size_t copied = data::scatter(request.data, 0, payload.data(), payload.size());
-  if (context.looks_closely) [[unlikely]]
-    look_closely(context, request, copied);
+  if (context.inspect_deliveries) [[unlikely]]
+    inspect_delivery(context, request, copied);
   context.finish_receive(request, payload.size() > request.data.length ? CANELE_ETRUNC : CANELE_OK);
   return copied;
 }
@@ -121,22 +121,22 @@ template <typename Counts>
                                                       const wire::Head& head, Payload payload, std::uint64_t handle,
                                                       Counts& counts) {
   PostedNode* node = context.matcher.arrive(session.match, head.tag, peer.rank);
-  if (node == nullptr || request_of(*node).late) {
+  if (node == nullptr || request_of(*node).unbound) {
     counts.kept();
-    return keep_eager(context, peer, session, head, payload, handle, node);
+    return store_unexpected_eager(context, peer, session, head, payload, handle, node);
   }
   Request& request = request_of(*node);
   counts.met_posted();
   if (request.handle != 0) [[unlikely]] {
-    if (const char* wrong = no_longer_offered(context, request); wrong != nullptr) {
+    if (const char* wrong = withdraw_rtr(context, request); wrong != nullptr) {
       counts.kept();
       return wrong;
     }
   }
   set_envelope(request, head.tag, peer.rank, payload.size());
-  CANELE_MARK(eager_met_posted);
+  CANELE_COVER(eager_met_posted);
   if (handle != 0) {
-    CANELE_MARK(synchronous_met_posted);
+    CANELE_COVER(synchronous_met_posted);
     acknowledge(context, peer, handle);
   }
   counts.delivered(copy_and_finish(context, request, payload), payload.size());
@@ -147,8 +147,8 @@ template <typename Counts>
 [[gnu::always_inline]] static inline const char* deliver_eager(Context& context, Peer& peer, const wire::Head& head,
                                                                Payload payload, std::uint64_t handle) {
   Session* session = nullptr;
-  const std::uint64_t price = wire::charge_of_eager(payload.size());
-  if (const char* wrong = check_envelope(context, peer, head, price, session); wrong != nullptr) [[unlikely]]
+  const std::uint64_t cost = wire::credit_cost_of_eager(payload.size());
+  if (const char* wrong = check_envelope(context, peer, head, cost, session); wrong != nullptr) [[unlikely]]
     return wrong;
   CountsNow counts{context, peer};
   return match_eager(context, peer, *session, head, payload, handle, counts);
@@ -162,10 +162,10 @@ inline void no_longer_unexpected(Context& context, const Message& message) {
 }
 
 /// Returns whether neither the receive nor its message needs more than a copy of bytes.
-inline bool is_simple(const Context& context, const Request& request, const canele_data_t& data,
-                      const Message& message) {
-  return message.traits == Message::is_charged && data.segments == nullptr && !request.late &&
-         message.stored <= data.length && !context.looks_closely;
+inline bool fits_fast_path(const Context& context, const Request& request, const canele_data_t& data,
+                           const Message& message) {
+  return message.traits == Message::is_charged && data.segments == nullptr && !request.unbound &&
+         message.stored <= data.length && !context.inspect_deliveries;
 }
 
 /// Fills what the request of a receive needs that does not end at once, but for the name of its node.
@@ -184,14 +184,14 @@ inline bool is_simple(const Context& context, const Request& request, const cane
 
 /// Copies the message to the receive, and ends both. The receive has never been pending, and of its request only the
 /// outcome is filled in.
-[[gnu::always_inline]] inline void take_at_once(Context& context, Request& request, void* base, Message& message) {
+[[gnu::always_inline]] inline void take_fast(Context& context, Request& request, void* base, Message& message) {
   Peer& peer = *context.peers[message.source];
   const std::size_t size = message.stored;
   no_longer_unexpected(context, message);
   set_envelope(request, message.tag, message.source, size);
   data::copy(base, message.bytes_alone(), size);
   count(context, request, peer, size);
-  flow_in::released(context, peer, wire::charge_of_eager(size));
+  credit_receiver::released(context, peer, wire::credit_cost_of_eager(size));
   context.messages.release(message, sizeof message + size);
   request.stage = Request::Stage::idle;
   context.publish(request, event::received | event::finalized);
@@ -199,29 +199,29 @@ inline bool is_simple(const Context& context, const Request& request, const cane
 
 /// What has become of a posted receive.
 enum class Accepted : std::uint8_t {
-  over,   ///< has ended; nothing else has happened
-  waits,  ///< is in the tables; nothing else has happened
-  other   ///< more may have to be done outside the lock
+  complete,  ///< has ended; nothing else has happened
+  waits,     ///< is in the tables; nothing else has happened
+  other      ///< more may have to be done outside the lock
 };
 
 /// Returns whether an exact receive, for which no message is there, needs nothing but its place in the tables.
 inline bool waits_quietly(const Context& context, const Posting& posting) {
-  if (posting.data.length >= Adverts::shortest || context.event_log != nullptr || !context.credit.starving.empty())
-      [[unlikely]]
+  if (posting.data.length >= RtrTable::shortest || context.event_log != nullptr ||
+      !context.credit.blocked_senders.empty()) [[unlikely]]
     return false;
   const Peer* const peer = context.peers[posting.source];
-  return peer != nullptr && !peer->gone();
+  return peer != nullptr && !peer->disconnected();
 }
 
 /// Takes a posted receive. Rare and less simple cases are not in line: receive.cpp has the rest.
-[[gnu::always_inline]] static inline Accepted accept_in_line(Context& context, const Posting& posting) {
+[[gnu::always_inline]] static inline Accepted accept_fast(Context& context, const Posting& posting) {
   Request& request = *posting.request;
   Session& session = *posting.session;
-  const bool exact = context.matcher.has_short_way(posting.mask, posting.source);
+  const bool exact = context.matcher.has_fast_path(posting.mask, posting.source);
   if (!exact || session.match.unexpected == 0) {
     fill_all_but_name(context, posting);
     if (exact && waits_quietly(context, posting)) [[likely]] {
-      CANELE_MARK(receive_waits_at_once);
+      CANELE_COVER(receive_posted_fast);
       context.matcher.queue_named(session.match, request.receive.node, posting.tag, posting.mask, posting.source);
       ++session.pending;
       return Accepted::waits;
@@ -231,10 +231,10 @@ inline bool waits_quietly(const Context& context, const Posting& posting) {
     return Accepted::other;
   }
   auto* const message = static_cast<Message*>(context.matcher.take_exact(session.match, posting.tag, posting.source));
-  if (message != nullptr && is_simple(context, request, posting.data, *message)) [[likely]] {
-    CANELE_MARK(unexpected_taken_at_once);
-    take_at_once(context, request, posting.data.base, *message);
-    return Accepted::over;
+  if (message != nullptr && fits_fast_path(context, request, posting.data, *message)) [[likely]] {
+    CANELE_COVER(unexpected_taken_fast);
+    take_fast(context, request, posting.data.base, *message);
+    return Accepted::complete;
   }
   fill(context, posting);
   accept_searched(context, request, message);
@@ -242,7 +242,7 @@ inline bool waits_quietly(const Context& context, const Posting& posting) {
 }
 
 /// Does step 2, for a whole packet. Returns nullptr, or what is wrong with the packet.
-[[gnu::always_inline]] static inline const char* packet(Context& context, Peer& peer, Payload bytes) {
+[[gnu::always_inline]] static inline const char* receive_packet(Context& context, Peer& peer, Payload bytes) {
   peer.counters.add(Counter::packets_received);
   wire::Head head;
   if (!wire::peek(bytes, head)) [[unlikely]]

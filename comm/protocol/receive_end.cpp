@@ -3,15 +3,15 @@
 // Receives that end without a message (cancelled, or failed with their peer), and probes, which take a message out of
 // the tables.
 //
-// A receive that was offered to its sender may have met a message there. It can then not be cancelled any more.
+// A receive with an RTR may have met a message at its sender. It can then not be cancelled any more.
 #include <new>
 #include <vector>
 
 #include "comm/protocol/credit_receiver.hpp"
-#include "comm/protocol/held.hpp"
+#include "comm/protocol/matched_unbound.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/receive_eager.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm::receive_path {
 
@@ -32,7 +32,7 @@ void end_posted(Context& context, int source, int error) {
     Matcher::each_in_session(context.sessions.at(i).match, consider);
   }
   for (Request* request : doomed) {
-    CANELE_MARK(posted_receive_ended);
+    CANELE_COVER(posted_receive_ended);
     take_out(context, *request);
     request->cancelled = error == CANELE_ECANCELED;
     context.trace(request->cancelled ? Event::receive_cancelled : Event::receive_failed, request->receive.node.source,
@@ -46,7 +46,7 @@ void cancel(Context& context, Request& request) {
       request.kind == Request::Kind::receive && request.stage == Request::Stage::posted && request.receive.node.queued;
   const bool waits = posted && (request.handle == 0 || context.withdraw_rtr(request));
   if (waits) {
-    CANELE_MARK(cancel_took_out);
+    CANELE_COVER(cancel_took_out);
     take_out(context, request);
     request.cancelled = true;
   }
@@ -57,7 +57,7 @@ void cancel(Context& context, Request& request) {
     context.trace(Event::receive_cancelled, request.receive.node.source, request.session, request.receive.node.tag);
     context.finish(request, CANELE_ECANCELED);
   } else if (ended) {
-    CANELE_MARK(cancel_came_after_the_end);
+    CANELE_COVER(cancel_came_after_the_end);
     const bool receive = request.kind == Request::Kind::receive;
     context.publish(request, receive ? event::received | event::finalized : event::finalized);
   }
@@ -75,18 +75,18 @@ void probe(Context& context, ProbeOp& op) {
   }
   op.found = node != nullptr;
   if (node == nullptr) {
-    flow_in::missed(context, session, op.source, op.tag, op.mask);
+    credit_receiver::missed(context, session, op.source, op.tag, op.mask);
   } else {
     auto& message = static_cast<Message&>(*node);
     op.status = {CANELE_OK, message.source, message.tag, message.length(), 0};
     if (op.into != nullptr) {
-      CANELE_MARK(probe_took);
+      CANELE_COVER(probe_took);
       context.matcher.take(session.match, message);
       no_longer_unexpected(context, message);
       ++session.pending;
       Request& request = *op.into;
       set_envelope(request, message.tag, message.source, message.length());
-      held::take(context, request, message);
+      matched_unbound::add(context, request, message);
       request.word.fetch_or(event::header, std::memory_order_acq_rel);  // the return of the call tells the program
     }
   }

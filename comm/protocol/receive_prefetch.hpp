@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// PostPipeline: receives that are posted, but not yet looked up in the matcher, while prefetches load what the look-up
-// reads.
+// ReceivePrefetch: receives that are posted, but not yet looked up in the matcher, while prefetches load what the
+// look-up reads.
 //
-// api/ adds plain receives when the table is large. The next thread that takes the engine's lock settles the pipeline.
+// api/ adds plain receives when the table is large. The next thread that takes the engine's lock drains them.
 // Called under the engine's lock.
 //
 // Finding one message among a million misses the cache two to six times in a row, because each address depends on the
-// previous load. For receives that are posted one after the other, the pipeline overlaps these misses. A receive is
-// looked up when a few more have been posted, or when the lock is taken for another purpose. Every way to the lock
-// finds the pipeline empty, except a post and a small send that looks at no receive. So the pipeline can be observed
-// only by its timing.
+// previous load. For receives that are posted one after the other, the receive prefetch overlaps these misses. A
+// receive is looked up when a few more have been posted, or when the lock is taken for another purpose. Every way to
+// the lock finds no receive here, except a post and a small send that looks at no receive. So it can be observed only
+// by its timing.
 //
 //   age:  0 its bucket ─▶ 7 the message there ─▶ 15 look up
 //   where a session has had wildcards:
@@ -34,13 +34,13 @@
 
 namespace canele::comm {
 
-class PostPipeline {
+class ReceivePrefetch {
  public:
   bool empty() const noexcept { return count_ == 0; }
-  /// Returns whether a receive may wait in the pipeline. Another thread or call must take the lock before any thread
+  /// Returns whether a receive may wait here. Another thread or call must take the lock before any thread
   /// sleeps for the receive. No listener may need to be told about the receive meanwhile.
   static bool takes(const Request& request, std::size_t length) noexcept;
-  /// Adds a receive for which takes() returned true. Looks up the oldest one if the pipeline is full. The copy is
+  /// Adds a receive for which takes() returned true. Looks up the oldest one if there is no room. The copy is
   /// inlined and goes word by word. A wider load of words that were just stored would wait until these have left the
   /// store buffer. Before them in the buffer are the stores to the request, which miss the cache.
   [[gnu::always_inline]] void add(Context& context, const Posting& posting) {
@@ -58,14 +58,14 @@ class PostPipeline {
     advance(context);
   }
   /// Looks up all of them, in the order in which they were posted.
-  void settle(Context& context);
+  void drain(Context& context);
 
  private:
   static constexpr unsigned depth = 15;
 
   const Posting& at(std::size_t age) const noexcept { return ring_[(next_ - 1 - age) % ring_.size()]; }
   std::uint64_t where(std::size_t age) const noexcept { return where_[(next_ - 1 - age) % where_.size()]; }
-  void foresee(const Matcher& matcher);
+  void prefetch_hint(const Matcher& matcher);
   void advance(Context& context);
   void look_up_oldest(Context& context);
 

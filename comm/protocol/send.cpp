@@ -13,48 +13,49 @@
 #include "comm/protocol/credit_sender.hpp"
 #include "comm/protocol/send_fast.hpp"
 #include "comm/state/payload.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm::send_path {
 
 using strategies::Item;
 
-std::size_t eager_limit(const Context& context, const DriverSlot& slot) {
+std::size_t eager_limit(const Context& context, const DriverInstance& instance) {
   constexpr std::size_t heads = sizeof(wire::Head) + wire::chunk_size(wire::long_size) + sizeof(std::uint64_t);
-  const std::size_t room = slot.driver->capabilities().max_packet - heads;
+  const std::size_t room = instance.driver->capabilities().max_packet - heads;
   return context.eager_setting != 0 ? std::min<std::size_t>(room, context.eager_setting) : room;
 }
 
 std::size_t eager_limit(const Context& context, const Peer& peer) {
   std::size_t limit = ~std::size_t{0};
-  const auto fits = [&](const DriverSlot& slot) { limit = std::min(limit, eager_limit(context, slot)); };
-  const DriverSlot* const known = peer.rail->slot;
-  const bool settled = known != nullptr && peer.state == Peer::State::up;
+  const auto fits = [&](const DriverInstance& instance) { limit = std::min(limit, eager_limit(context, instance)); };
+  const DriverInstance* const known = peer.rail->instance;
+  const bool established = known != nullptr && peer.state == Peer::State::up;
   // The message may have to go by any driver of the group, or of the groups that were not tried yet.
-  for (const auto& slot : context.slots) {
-    if (known == nullptr || slot->group == known->group || (!settled && slot->group > known->group)) fits(*slot);
+  for (const auto& instance : context.instances) {
+    if (known == nullptr || instance->group == known->group || (!established && instance->group > known->group))
+      fits(*instance);
   }
   return limit;
 }
 
 void announce(Context& context, Peer& peer, const Session& session) {
-  if (!peer.names.tell(session.wire, session.epoch)) return;
+  if (!peer.names.announce(session.wire, session.epoch)) return;
   link::control(context, peer, wire::Type::session, 0, session.epoch, static_cast<std::uint16_t>(session.wire),
                 session.label.data(), session.label.size());
 }
 
-bool leave_in_packet(Context& context, Peer& peer, const Session& session, std::uint64_t tag, const void* buffer,
-                     std::size_t length) {
-  if (length >= peer.rail->at_once_below) return false;
-  drivers::Driver& driver = *peer.rail->slot->driver;
+bool send_reserved(Context& context, Peer& peer, const Session& session, std::uint64_t tag, const void* buffer,
+                   std::size_t length) {
+  if (length >= peer.rail->fast_limit) return false;
+  drivers::Driver& driver = *peer.rail->instance->driver;
   const std::size_t size = wire::chunk_size(length);
   const std::span<std::byte> room = driver.reserve(peer.rank, size);
   if (room.empty()) {
-    CANELE_MARK(packet_at_once_found_full);
+    CANELE_COVER(fast_packet_found_full);
     peer.rail->full = true;
     return false;
   }
-  CANELE_MARK(left_in_packet_at_once);
+  CANELE_COVER(sent_fast_in_packet);
   const auto number = static_cast<std::uint16_t>(session.wire);
   // The head is written last, right before the driver announces the packet. The receiver may be looking at the line of
   // the head, and would fetch it twice. The signal fence only keeps the compiler from moving the copy behind the head.
@@ -62,36 +63,37 @@ bool leave_in_packet(Context& context, Peer& peer, const Session& session, std::
   std::atomic_signal_fence(std::memory_order_release);
   wire::put_head(room.data(), {tag, peer.next_out, number, wire::Type::eager, 0}, length);
   driver.commit(peer.rank, size);
-  note_departure(context, peer, driver, session, tag, length);
+  account_send(context, peer, driver, session, tag, length);
   return true;
 }
 
 namespace {
 
 /// Returns the limit of one inline send of a memory driver: messages must be shorter than this, in bytes.
-std::size_t inline_below(const Context& context, const DriverSlot& slot) {
-  const std::size_t room = std::min(slot.driver->capabilities().max_inline, sizeof(wire::Head) + Rail::longest_inline);
-  if (!slot.memory_only() || room < sizeof(wire::Head)) return 0;
+std::size_t inline_limit(const Context& context, const DriverInstance& instance) {
+  const std::size_t room =
+      std::min(instance.driver->capabilities().max_inline, sizeof(wire::Head) + Rail::longest_inline);
+  if (!instance.memory_only() || room < sizeof(wire::Head)) return 0;
   const std::size_t limit = context.eager_setting != 0 ? context.eager_setting : room;
   return std::min(limit, room - sizeof(wire::Head)) + 1;
 }
 
 /// Returns the limit of a message in a packet of its own, written directly into the driver's memory.
-std::size_t at_once_below(const Context& context, const DriverSlot& slot) {
-  if (!slot.memory_only() || !slot.driver->capabilities().reserves) return 0;
-  return std::min(eager_limit(context, slot), Rail::longest_at_once) + 1;
+std::size_t fast_limit(const Context& context, const DriverInstance& instance) {
+  if (!instance.memory_only() || !instance.driver->capabilities().reserves) return 0;
+  return std::min(eager_limit(context, instance), Rail::longest_fast) + 1;
 }
 
-/// Looks for an offered receive of the peer for an envelope that is being written for (session, tag). Returns true if
-/// the envelope is for it; the offer is then forgotten here.
-bool consume(Context& context, Peer& peer, const Session& session, std::uint64_t tag, Adverts::Theirs* offered) {
-  if (peer.adverts == nullptr) return false;
-  std::vector<Adverts::Theirs>& theirs = peer.adverts->theirs;
-  const auto found = peer.adverts->find(session.number, tag);
+/// Looks for an remote_rtr receive of the peer for an envelope that is being written for (session, tag). Returns true
+/// if the envelope is for it; the offer is then forgotten here.
+bool consume(Context& context, Peer& peer, const Session& session, std::uint64_t tag, RtrTable::RemoteRtr* remote_rtr) {
+  if (peer.rtr_table == nullptr) return false;
+  std::vector<RtrTable::RemoteRtr>& theirs = peer.rtr_table->remote;
+  const auto found = peer.rtr_table->find(session.number, tag);
   if (found == theirs.end()) return false;
-  *offered = *found;
+  *remote_rtr = *found;
   theirs.erase(found);
-  set_inline_limit(context, *peer.rail);
+  update_fast_limits(context, *peer.rail);
   return true;
 }
 
@@ -106,20 +108,20 @@ std::size_t size_in_packet(const Context& context, const Request& request) {
   if (!request.rendezvous) {
     return wire::chunk_size(request.data.length + (request.synchronous ? sizeof(std::uint64_t) : 0));
   }
-  const std::size_t ahead = request.offering                     ? sizeof(wire::Offer)
-                            : request.part == Request::Part::leg ? context.route_size(request)
-                                                                 : 0;
-  return wire::chunk_size(ahead + sizeof(wire::Rts) + request.header + drivers::Exposure::max_size);
+  const std::size_t ahead = request.advertising                                       ? sizeof(wire::BlockedEnvelope)
+                            : request.role == Request::InternalRole::destination_send ? context.route_size(request)
+                                                                                      : 0;
+  return wire::chunk_size(ahead + sizeof(wire::Rts) + request.header + drivers::MemoryKey::max_size);
 }
 
 }  // namespace
 
-void set_inline_limit(const Context& context, Rail& rail) {
-  const Adverts* adverts = rail.peer->adverts.get();
-  const bool watch = adverts != nullptr && !adverts->theirs.empty();  // each envelope may match one of them
-  const bool short_cut = !watch && context.event_log == nullptr;
-  rail.inline_below = short_cut ? inline_below(context, *rail.slot) : 0;
-  rail.at_once_below = short_cut ? std::max(rail.inline_below, at_once_below(context, *rail.slot)) : 0;
+void update_fast_limits(const Context& context, Rail& rail) {
+  const RtrTable* rtrs = rail.peer->rtr_table.get();
+  const bool watch = rtrs != nullptr && !rtrs->remote.empty();  // each envelope may match one of them
+  const bool fast = !watch && context.event_log == nullptr;
+  rail.inline_limit = fast ? inline_limit(context, *rail.instance) : 0;
+  rail.fast_limit = fast ? std::max(rail.inline_limit, fast_limit(context, *rail.instance)) : 0;
 }
 
 void count_message(Context& context, Peer& peer, const Request& request) {
@@ -136,24 +138,24 @@ int decode_outcome(std::uint32_t word) {
 bool admit(Context& context, Request& request) {
   context.trace(Event::send_posted, request.rank, request.session, request.status_tag, request.data.length);
   ++context.pending_sends;
-  if (request.part != Request::Part::deposited) ++request.session->pending;
+  if (request.role != Request::InternalRole::buffered) ++request.session->pending;
   Peer& peer = context.peer(request.rank);
-  if (peer.gone()) {
-    CANELE_MARK(send_to_the_gone);
+  if (peer.disconnected()) {
+    CANELE_COVER(send_to_disconnected);
     context.finish(request, peer.error);
     return false;
   }
   announce(context, peer, *request.session);
   choose_protocol(context, peer, request);
-  return flow_out::admit(context, peer, request);
+  return credit_sender::consume_credit(context, peer, request);
 }
 
-void accept(Context& context, Request& request) {
+void on_send_posted(Context& context, Request& request) {
   if (admit(context, request)) join_backlog(context, context.peer(request.rank), request);
 }
 
 void join_backlog(Context& context, Peer& peer, Request& request) {
-  if (!request.offering) count_message(context, peer, request);  // an offer counts when it is taken
+  if (!request.advertising) count_message(context, peer, request);  // a blocked envelope counts when it is taken
   request.item.kind = strategies::Kind::envelope;
   request.item.size = static_cast<std::uint32_t>(size_in_packet(context, request));
   request.item.flow_session = request.session->number;
@@ -176,16 +178,16 @@ Written write_item(Context& context, Peer& peer, Item& item, std::byte* out, Pac
   if (item.kind == strategies::Kind::control) return {write_control(static_cast<Control&>(item), out)};
   Request& request = request_of(item);
   const auto session = static_cast<std::uint16_t>(request.session->wire);
-  if (request.offering) {
-    return {context.write_rts(peer, request, {request.status_tag, 0, session, wire::Type::offer, 0}, out, nullptr,
-                              nullptr)};
+  if (request.advertising) {
+    return {context.write_rts(peer, request, {request.status_tag, 0, session, wire::Type::blocked_envelope, 0}, out,
+                              nullptr, nullptr)};
   }
   const wire::Head head{request.status_tag, peer.next_out++, session, wire::Type::eager, 0};
   peer.recent.note(head.seq, head.session, head.tag);
-  Adverts::Theirs offered;
-  const bool is_offered = consume(context, peer, *request.session, head.tag, &offered);
+  RtrTable::RemoteRtr remote_rtr;
+  const bool has_rtr = consume(context, peer, *request.session, head.tag, &remote_rtr);
   if (request.rendezvous) {
-    std::byte* const end = context.write_rts(peer, request, head, out, staged, is_offered ? &offered : nullptr);
+    std::byte* const end = context.write_rts(peer, request, head, out, staged, has_rtr ? &remote_rtr : nullptr);
     peer.recent.announced(head.seq, request.handle);
     return {end};
   }
@@ -204,14 +206,14 @@ Written write_item(Context& context, Peer& peer, Item& item, std::byte* out, Pac
   return {out + data::gather(request.data, 0, length, out)};
 }
 
-void item_left(Context& context, Item& item) {
+void item_sent(Context& context, Item& item) {
   if (item.kind == strategies::Kind::control) {
     context.controls.release(static_cast<Control&>(item));
     return;
   }
   Request& request = request_of(item);
-  if (request.offering) {
-    request.offering = false;  // the send stays withheld until its offer is taken
+  if (request.advertising) {
+    request.advertising = false;  // the send stays blocked until its envelope is taken
   } else if (request.rendezvous || request.synchronous) {
     request.stage = Request::Stage::moving;  // from now on the peer knows of the send, and may answer
   } else {
@@ -219,7 +221,7 @@ void item_left(Context& context, Item& item) {
   }
 }
 
-void bulk_left(Context& context, Peer& peer, Request& request, std::size_t bytes) {
+void bulk_sent(Context& context, Peer& peer, Request& request, std::size_t bytes) {
   request.moved += bytes;
   context.watch.moved();
   assert(request.moved <= request.expected);
@@ -228,9 +230,9 @@ void bulk_left(Context& context, Peer& peer, Request& request, std::size_t bytes
     peer.backlog->remove(request.item);
     request.item.queued = false;
   }
-  if (request.confirm && !request.confirmed) {  // a rail may still lose the bytes
-    CANELE_MARK(stream_sent_not_confirmed);
-    if (request.part == Request::Part::forward) context.forward_paused(request);
+  if (request.needs_fin && !request.fin_received) {  // a rail may still lose the bytes
+    CANELE_COVER(stream_sent_without_fin);
+    if (request.role == Request::InternalRole::child_send) context.forward_paused(request);
     return;
   }
   context.sends.remove(request.handle);
@@ -240,14 +242,14 @@ void bulk_left(Context& context, Peer& peer, Request& request, std::size_t bytes
 void reprioritize(Context& context, ReprioritizeOp& op) {
   Request& request = *op.request;
   const bool waits = request.kind == Request::Kind::send && request.stage == Request::Stage::posted;
-  if (waits && request.withheld && !request.item.queued) {
-    // Withheld sends leave in order, whatever their priority. The bulk data that follows obeys it.
+  if (waits && request.credit_blocked && !request.item.queued) {
+    // Blocked sends leave in order, whatever their priority. The bulk data that follows obeys it.
     request.item.priority = op.priority;
     op.result = CANELE_OK;
   } else if (!waits || !request.item.queued) {
     op.result = CANELE_ESTATE;
   } else {
-    CANELE_MARK(priority_raised);
+    CANELE_COVER(priority_raised);
     const std::int32_t before = request.item.priority;
     request.item.priority = op.priority;
     context.peer(request.rank).backlog->reprioritized(request.item, before);

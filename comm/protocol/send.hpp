@@ -19,17 +19,17 @@
 namespace canele::comm::send_path {
 
 /// Does steps 1 to 3: a posted send joins the backlog of its peer.
-void accept(Context& context, Request& request);
-/// Does the first part of accept(). Returns false if the send has ended, or is withheld.
+void on_send_posted(Context& context, Request& request);
+/// Does the first part of on_send_posted(). Returns false if the send has ended, or is blocked.
 bool admit(Context& context, Request& request);
 /// Return the longest message, in bytes, that goes eagerly to the peer, or by the driver.
 std::size_t eager_limit(const Context& context, const Peer& peer);
-std::size_t eager_limit(const Context& context, const DriverSlot& slot);
+std::size_t eager_limit(const Context& context, const DriverInstance& instance);
 
 /// Computes which messages may take the fast path to the rail.
-void set_inline_limit(const Context& context, Rail& rail);
+void update_fast_limits(const Context& context, Rail& rail);
 
-/// Does the rest of accept(), once the envelope may leave.
+/// Does the rest of on_send_posted(), once the envelope may leave.
 void join_backlog(Context& context, Peer& peer, Request& request);
 
 /// Counts a message as sent, by the protocol that it takes.
@@ -45,10 +45,10 @@ void count_message(Context& context, Peer& peer, const Request& request);
 Written write_item(Context& context, Peer& peer, strategies::Item& item, std::byte* out, Packet* staged);
 
 /// Does step 6, for an item whose bytes no longer need the user's memory.
-void item_left(Context& context, strategies::Item& item);
+void item_sent(Context& context, strategies::Item& item);
 
 /// Handles that `bytes` bulk bytes have left.
-void bulk_left(Context& context, Peer& peer, Request& request, std::size_t bytes);
+void bulk_sent(Context& context, Peer& peer, Request& request, std::size_t bytes);
 
 /// Makes sure that the peer learns of the session before it gets what is queued next.
 void announce(Context& context, Peer& peer, const Session& session);

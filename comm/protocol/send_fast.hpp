@@ -2,7 +2,7 @@
 //
 // Fast path of an eager send: does steps 1 to 6 of send.cpp at once, where nothing stands in the way of the message.
 //
-// Any thread may call it under the engine's lock; api/ and collectives/blocking_executor.cpp do. If leave_at_once()
+// Any thread may call it under the engine's lock; api/ and collectives/blocking_executor.cpp do. If try_send_fast()
 // returns false, nothing was sent, and the caller posts the send normally.
 //
 // It is a header because half of what it did as a function was to save and restore its caller's registers.
@@ -11,27 +11,26 @@
 #include "comm/protocol/send.hpp"
 #include "comm/state/context.hpp"
 #include "comm/wire/wire.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm::send_path {
 
-/// Returns whether a message of `length` bytes may leave before the peer is pumped. It may only if no other message of
+/// Returns whether a message of `length` bytes may leave before the peer is flushed. It may only if no other message of
 /// any kind waits for that peer.
-inline bool way_is_clear(const Peer* peer, const Session& session, std::size_t length) {
+inline bool can_send_fast(const Peer* peer, const Session& session, std::size_t length) {
   if (peer == nullptr || peer->state != Peer::State::up) return false;
   const Rail& rail = *peer->rail;
-  // A memory rail is pumped until its backlog is empty or the rail is full. So an idle rail of a peer that is not dirty
-  // has no backlog.
-  return rail.state == Rail::State::idle && !rail.full && !peer->dirty &&
-         peer->names.is_told(session.wire, session.epoch) && wire::charge_of_eager(length) <= peer->credit;
+  // A memory rail is flushed until its backlog is empty or the rail is full. So an idle rail of a peer that is not
+  // backlogged has nothing queued.
+  return rail.state == Rail::State::idle && !rail.full && !peer->backlogged &&
+         peer->names.is_announced(session.wire, session.epoch) && wire::credit_cost_of_eager(length) <= peer->credit;
 }
 
-/// Accounts for a message that has left by the peer's preferred rail, whose driver is `driver`. Pays its credit, takes
-/// its envelope number, counts it, and notes the doorbell if that has to be rung.
-[[gnu::always_inline]] static inline void note_departure(Context& context, Peer& peer, drivers::Driver& driver,
-                                                         const Session& session, std::uint64_t tag,
-                                                         std::size_t length) {
-  peer.credit -= wire::charge_of_eager(length);
+/// Accounts for a message that was sent on the peer's preferred rail, whose driver is `driver`. Consumes credit, takes
+/// the envelope number, counts, and notes the doorbell if that has to be rung.
+[[gnu::always_inline]] static inline void account_send(Context& context, Peer& peer, drivers::Driver& driver,
+                                                       const Session& session, std::uint64_t tag, std::size_t length) {
+  peer.credit -= wire::credit_cost_of_eager(length);
   peer.recent.note(peer.next_out++, session.wire, tag);
   count(context, peer, length, Counter::eager_sent);
   peer.counters.add(Counter::packets_sent);
@@ -40,31 +39,31 @@ inline bool way_is_clear(const Peer* peer, const Session& session, std::size_t l
 }
 
 /// Sends a message that is too long for an inline send: writes it into the driver's buffer, as a packet of its own.
-/// Returns what leave_at_once() returns. Out of line, because its copy costs more than a call.
-[[gnu::noinline]] bool leave_in_packet(Context& context, Peer& peer, const Session& session, std::uint64_t tag,
-                                       const void* buffer, std::size_t length);
+/// Returns what try_send_fast() returns. Out of line, because its copy costs more than a call.
+[[gnu::noinline]] bool send_reserved(Context& context, Peer& peer, const Session& session, std::uint64_t tag,
+                                     const void* buffer, std::size_t length);
 
 /// Sends a message to a peer of an idle memory driver, with nothing queued before it. The packet that any strategy
 /// would plan now holds this message only. So the message is written straight into the driver's line. Returns false if
 /// the message has to take the normal path.
-[[gnu::always_inline]] static inline bool leave_at_once(Context& context, const Session& session, int destination,
+[[gnu::always_inline]] static inline bool try_send_fast(Context& context, const Session& session, int destination,
                                                         std::uint64_t tag, const void* buffer, std::size_t length) {
   Peer* peer = context.peers[destination];
-  if (!way_is_clear(peer, session, length) || CANELE_BUGGIFY(long_way)) [[unlikely]]
+  if (!can_send_fast(peer, session, length) || CANELE_BUGGIFY(long_way)) [[unlikely]]
     return false;
-  if (length >= peer->rail->inline_below) [[unlikely]]
-    return leave_in_packet(context, *peer, session, tag, buffer, length);
+  if (length >= peer->rail->inline_limit) [[unlikely]]
+    return send_reserved(context, *peer, session, tag, buffer, length);
   const auto head = wire::words_of({tag, peer->next_out, static_cast<std::uint16_t>(session.wire), wire::Type::eager,
                                     static_cast<std::uint8_t>(length)});
   Rail& rail = *peer->rail;
-  drivers::Driver& driver = *rail.slot->driver;
+  drivers::Driver& driver = *rail.instance->driver;
   if (driver.send_inline(destination, head.data(), sizeof head, buffer, length) != drivers::Status::ok) [[unlikely]] {
-    CANELE_MARK(inline_send_found_full);
+    CANELE_COVER(inline_send_found_full);
     rail.full = true;
     return false;
   }
-  CANELE_MARK(left_at_once);
-  note_departure(context, *peer, driver, session, tag, length);
+  CANELE_COVER(sent_fast);
+  account_send(context, *peer, driver, session, tag, length);
   return true;
 }
 

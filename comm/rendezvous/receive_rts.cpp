@@ -8,47 +8,48 @@
 #include "comm/protocol/receive_eager.hpp"
 #include "comm/rendezvous/receiver_initiated.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm::rendezvous {
 namespace {
 
 using receive_path::Payload;
 
-/// The parts of a request to send, or of an offer.
+/// The parts of a request to send, or of a blocked envelope.
 struct Announced {
   wire::Rts rts;
-  Payload header, exposure;
+  Payload header, rkey;
   Arrival* arrival = nullptr;  ///< of a multicast
 };
 
 const char* take_announced(Payload payload, Announced& out) {
   wire::Rts& rts = out.rts;
-  if (!wire::take(payload, rts) || payload.size() != std::size_t{rts.header} + rts.exposure ||
-      rts.header > CANELE_HEADER_MAX || rts.exposure > drivers::Exposure::max_size || rts.header > rts.length) {
+  if (!wire::take(payload, rts) || payload.size() != std::size_t{rts.header} + rts.rkey ||
+      rts.header > CANELE_HEADER_MAX || rts.rkey > drivers::MemoryKey::max_size || rts.header > rts.length) {
     return "a request to send has wrong lengths";
   }
   out.header = payload.first(rts.header);
-  out.exposure = rts.exposed != 0 ? payload.subspan(rts.header) : Payload{};
+  out.rkey = rts.rkey_driver != 0 ? payload.subspan(rts.header) : Payload{};
   return nullptr;
 }
 
 /// Starts to move the data of a request to send that has met its receive.
-const char* meet(Context& context, Peer& peer, const wire::Head& head, const Announced& announced, Request& request) {
+const char* on_match(Context& context, Peer& peer, const wire::Head& head, const Announced& announced,
+                     Request& request) {
   const wire::Rts& rts = announced.rts;
   if (request.handle != 0 && head.type == wire::Type::rts) {
-    CANELE_MARK(offer_met_announcement);
-    if (advert::withdraw_or_bind(context, peer, request, head, rts, announced.exposure)) return nullptr;
+    CANELE_COVER(rtr_met_announcement);
+    if (rtr::withdraw_or_share(context, peer, request, head, rts, announced.rkey)) return nullptr;
   } else if (request.handle != 0) {
-    if (const char* wrong = receive_path::no_longer_offered(context, request); wrong != nullptr) return wrong;
+    if (const char* wrong = receive_path::withdraw_rtr(context, request); wrong != nullptr) return wrong;
   }
   context.counters.add(Counter::posted_matches);
   receive_path::set_envelope(request, head.tag, peer.rank, rts.length);
-  request.confirm = rts.confirm != 0;
+  request.needs_fin = rts.needs_fin != 0;
   context.trace(Event::receive_matched, peer.rank, request.session, head.tag, rts.length);
-  CANELE_MARK(rts_met_posted);
+  CANELE_COVER(rts_met_posted);
   if (announced.arrival != nullptr) request.receive.sink = &announced.arrival->announced(rts, *request.session);
-  start(context, request, peer, rts.handle, announced.exposure, rts.exposed);
+  start_transfer(context, request, peer, rts.handle, announced.rkey, rts.rkey_driver);
   return nullptr;
 }
 
@@ -65,33 +66,32 @@ const char* meet(Context& context, Peer& peer, const wire::Head& head, const Ann
   return receive_path::no_room(context, peer, head, announced.rts.length, charged, node);
 }
 
-/// Refuses a multicast that cannot be filed. It does not come again, because it is known by now.
-[[gnu::cold]] const char* refuse_multicast(Context& context, Peer& peer, Arrival& arrival, std::uint64_t charged) {
+/// Rejects a multicast that cannot be filed. It does not come again, because it is known by now.
+[[gnu::cold]] const char* reject_multicast(Context& context, Peer& peer, Arrival& arrival, std::uint64_t charged) {
   arrival.refused(CANELE_ENOMEM);
   if (charged == 0) return nullptr;
-  flow_in::stored(peer, charged);
-  flow_in::released(context, peer, charged);
+  credit_receiver::stored(peer, charged);
+  credit_receiver::released(context, peer, charged);
   return nullptr;
 }
 
 /// Keeps a request to send that no receive waits for, or only an unbound receive. `charged`: what its envelope cost; 0:
 /// nothing.
-const char* keep_rts(Context& context, Peer& peer, Session& session, const wire::Head& head, const Announced& announced,
-                     std::uint64_t charged, PostedNode* node) {
+const char* store_unexpected_rts(Context& context, Peer& peer, Session& session, const wire::Head& head,
+                                 const Announced& announced, std::uint64_t charged, PostedNode* node) {
   const wire::Rts& rts = announced.rts;
   const auto traits = static_cast<std::uint8_t>(Message::is_rendezvous | (charged != 0 ? Message::is_charged : 0) |
-                                                (rts.confirm != 0 ? Message::must_confirm : 0));
-  const Message::Origin origin{rts.length, rts.handle, static_cast<std::uint16_t>(announced.exposure.size()),
-                               rts.exposed, announced.arrival != nullptr ? announced.arrival->id() : 0};
-  Message* message =
-      receive_path::make_message(context, peer, head, traits, origin, announced.header, announced.exposure);
+                                                (rts.needs_fin != 0 ? Message::needs_fin_trait : 0));
+  const Message::Origin origin{rts.length, rts.handle, static_cast<std::uint16_t>(announced.rkey.size()),
+                               rts.rkey_driver, announced.arrival != nullptr ? announced.arrival->id() : 0};
+  Message* message = receive_path::make_message(context, peer, head, traits, origin, announced.header, announced.rkey);
   if (message == nullptr) return no_room_for_rts(context, peer, session, head, announced, charged, node);
-  CANELE_MARK(rts_kept);
+  CANELE_COVER(rts_kept);
   if (announced.arrival != nullptr) announced.arrival->announced(rts, session);
-  const bool kept = receive_path::keep(context, session, node, *message);
+  const bool kept = receive_path::store_unexpected(context, session, node, *message);
   if (announced.arrival == nullptr)
     return kept ? nullptr : receive_path::no_room(context, peer, head, rts.length, charged, node);
-  if (!kept) return refuse_multicast(context, peer, *announced.arrival, charged);
+  if (!kept) return reject_multicast(context, peer, *announced.arrival, charged);
   announced.arrival->kept();
   return nullptr;
 }
@@ -103,46 +103,46 @@ const char* on_rts(Context& context, Peer& peer, const wire::Head& head, Payload
   announced.arrival = arrival;
   if (const char* wrong = take_announced(payload, announced); wrong != nullptr) return wrong;
   const wire::Rts& rts = announced.rts;
-  if (arrival != nullptr && (rts.confirm == 0 || rts.receive != 0 || rts.length == 0)) {
+  if (arrival != nullptr && (rts.needs_fin == 0 || rts.receive != 0 || rts.length == 0)) {
     return "the envelope of a multicast is malformed";
   }
   Session* session = nullptr;
-  const std::uint64_t price = wire::charge_of_rts(rts.header);
-  if (const char* wrong = receive_path::check_envelope(context, peer, head, price, session); wrong != nullptr)
+  const std::uint64_t cost = wire::credit_cost_of_rts(rts.header);
+  if (const char* wrong = receive_path::check_envelope(context, peer, head, cost, session); wrong != nullptr)
     return wrong;
   context.trace(Event::rts_received, peer.rank, session, head.tag, rts.length);
-  if (rts.receive != 0) return advert::on_bound(context, peer, *session, head, rts, announced.exposure);
+  if (rts.receive != 0) return rtr::on_claimed_rts(context, peer, *session, head, rts, announced.rkey);
   PostedNode* node = context.matcher.arrive(session->match, head.tag, peer.rank);
-  if (node == nullptr || request_of(*node).late) {
-    return keep_rts(context, peer, *session, head, announced, price, node);
+  if (node == nullptr || request_of(*node).unbound) {
+    return store_unexpected_rts(context, peer, *session, head, announced, cost, node);
   }
-  return meet(context, peer, head, announced, request_of(*node));
+  return on_match(context, peer, head, announced, request_of(*node));
 }
 
-const char* on_offer(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
-  wire::Offer offer;
+const char* on_blocked_envelope(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
+  wire::BlockedEnvelope blocked;
   Announced announced;
-  if (!wire::take(payload, offer)) return "an offer is too short";
+  if (!wire::take(payload, blocked)) return "a blocked envelope is too short";
   if (const char* wrong = take_announced(payload, announced); wrong != nullptr) return wrong;
   Session* session = nullptr;
   if (const char* wrong = receive_path::find_session(peer, head, session); wrong != nullptr) return wrong;
-  if (announced.rts.receive != 0) return "an offer names a receive";
-  if (const char* wrong = flow_in::check(peer, offer, head.seq); wrong != nullptr) return wrong;
+  if (announced.rts.receive != 0) return "a blocked envelope names a receive";
+  if (const char* wrong = credit_receiver::check(peer, blocked, head.seq); wrong != nullptr) return wrong;
   const char* wrong = nullptr;
   PostedNode* node = context.matcher.peek(session->match, head.tag, peer.rank);
-  bool taken = node != nullptr && node->stamp < offer.stamp;
+  bool taken = node != nullptr && node->post_order < blocked.solicit_id;
   if (taken) {
-    CANELE_MARK(offer_met_posted);
+    CANELE_COVER(blocked_envelope_met_posted);
     context.matcher.cancel(session->match, *node);
     Request& request = request_of(*node);
-    wrong = request.late ? keep_rts(context, peer, *session, head, announced, 0, node)
-                         : meet(context, peer, head, announced, request);
-  } else if (node == nullptr && offer.probe != 0 && flow_in::may_keep(peer)) {
-    wrong = keep_rts(context, peer, *session, head, announced, 0, nullptr);
+    wrong = request.unbound ? store_unexpected_rts(context, peer, *session, head, announced, 0, node)
+                            : on_match(context, peer, head, announced, request);
+  } else if (node == nullptr && blocked.probe != 0 && credit_receiver::matches_pending_probe(peer)) {
+    wrong = store_unexpected_rts(context, peer, *session, head, announced, 0, nullptr);
     taken = wrong == nullptr;
     if (wrong == try_later) wrong = nullptr;  // the message stays where it is, with its sender
   }
-  if (wrong == nullptr && !peer.gone()) flow_in::offered(context, peer, offer, taken);
+  if (wrong == nullptr && !peer.disconnected()) credit_receiver::note_blocked_envelope(context, peer, blocked, taken);
   return wrong;
 }
 

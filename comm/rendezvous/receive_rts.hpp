@@ -34,9 +34,10 @@ class Arrival {
 const char* on_rts(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload,
                    Arrival* arrival = nullptr);
 
-/// Handles the offer of a withheld message. A receive that was posted before the sender was asked takes it. A probe
+/// Handles the envelope of a blocked message. A receive that was posted before the solicitation takes it. A probe
 /// that has asked for it has it kept. Else it is forgotten: receives posted since then may be meant for older messages,
-/// which were refused already.
-const char* on_offer(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
+/// which were not taken.
+const char* on_blocked_envelope(Context& context, Peer& peer, const wire::Head& head,
+                                std::span<const std::byte> payload);
 
 }  // namespace canele::comm::rendezvous

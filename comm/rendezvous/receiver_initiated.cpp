@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Adverts: offers of posted receives, and shares of messages that have met theirs.
+// Receiver-initiated transfers: RTRs of posted receives, and shared copies of messages that have met their receives.
 //
-// An offered receive is in two tables: that of posted receives, and that of transfers.
+// A receive with an RTR is in two tables: that of posted receives, and that of transfers.
 #include "comm/rendezvous/receiver_initiated.hpp"
 
 #include <algorithm>
@@ -12,34 +12,35 @@
 #include "comm/protocol/send.hpp"
 #include "comm/rendezvous/shared_copy.hpp"
 #include "comm/state/payload.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
-namespace canele::comm::advert {
+namespace canele::comm::rtr {
 namespace {
 
-Adverts& adverts_of(Peer& peer) {
-  if (peer.adverts == nullptr) peer.adverts = std::make_unique<Adverts>();
-  return *peer.adverts;
+RtrTable& rtr_table_of(Peer& peer) {
+  if (peer.rtr_table == nullptr) peer.rtr_table = std::make_unique<RtrTable>();
+  return *peer.rtr_table;
 }
 
 /// Makes the memory of a receive writable by the peer. Returns false if that cannot be done, or takes too many words.
-bool expose(Peer& peer, const Request& request, drivers::Exposure& exposure) {
+bool register_memory(Peer& peer, const Request& request, drivers::MemoryKey& rkey) {
   iovec pieces[2];
   std::size_t covered = 0;
   const int count = data::pieces(request.data, 0, request.data.length, pieces, 2, &covered);
   if (covered != request.data.length) return false;
-  drivers::Driver& driver = *peer.rail->slot->driver;
-  return driver.expose(peer.rank, drivers::Access::put, pieces, count, &exposure) == drivers::Status::ok &&
-         exposure.size <= Adverts::exposure_room && exposure.handle == 0;
+  drivers::Driver& driver = *peer.rail->instance->driver;
+  return driver.register_memory(peer.rank, drivers::RmaOp::put, pieces, count, &rkey) == drivers::Status::ok &&
+         rkey.size <= RtrTable::rkey_room && rkey.handle == 0;
 }
 
 /// Returns whether either end can copy the data of a receive from this peer.
 bool shares(const Context& context, const Peer& peer) {
-  if (!context.pushes || peer.state != Peer::State::up || peer.bundle != nullptr || peer.rail->lines.count == 0) {
+  if (!context.receiver_initiated || peer.state != Peer::State::up || peer.rail_group != nullptr ||
+      peer.rail->lines.count == 0) {
     return false;
   }
-  const drivers::Capabilities& can = peer.rail->slot->driver->capabilities();
-  return can.get && can.put && can.copies_anywhere;
+  const drivers::Capabilities& can = peer.rail->instance->driver->capabilities();
+  return can.get && can.put && can.rma_any_thread;
 }
 
 /// Returns whether this end alone copies. It does so if all threads of the program want cores, and the copy takes less
@@ -50,23 +51,23 @@ bool copies_alone(const Context& context, std::uint64_t length) {
   return context.shares_core() && length < long_copy;
 }
 
-int line_of(const Adverts& adverts, const Request* request) {
-  for (int i = 0; i < Adverts::most; ++i) {
-    if (adverts.mine[i].request == request) return i;
+int line_of(const RtrTable& table, const Request* request) {
+  for (int i = 0; i < RtrTable::most; ++i) {
+    if (table.local[i].request == request) return i;
   }
   return -1;
 }
 
 /// Returns a line that no receive from this peer has, or -1.
 int free_line(const Peer& peer) {
-  const int line = peer.adverts != nullptr ? line_of(*peer.adverts, nullptr) : 0;
+  const int line = peer.rtr_table != nullptr ? line_of(*peer.rtr_table, nullptr) : 0;
   return line < peer.rail->lines.count ? line : -1;
 }
 
 /// Counts the receives from this peer that have a line and their message. Their lines will be free again.
 int moving(const Peer& peer) {
-  const auto& mine = peer.adverts->mine;
-  return static_cast<int>(std::count_if(mine.begin(), mine.end(), [](const Adverts::Mine& one) {
+  const auto& local = peer.rtr_table->local;
+  return static_cast<int>(std::count_if(local.begin(), local.end(), [](const RtrTable::LocalRtr& one) {
     return one.request != nullptr && one.request->stage == Request::Stage::moving;
   }));
 }
@@ -76,175 +77,175 @@ Request* unanswered(Context& context, const Peer& peer, std::uint64_t handle, st
                     std::uint64_t tag) {
   Request* const request = handle != 0 ? context.sends.find(handle) : nullptr;
   const bool is_it = request != nullptr && request->rank == peer.rank && request->session->number == session &&
-                     request->status_tag == tag && request->part == Request::Part::none &&
+                     request->status_tag == tag && request->role == Request::InternalRole::none &&
                      request->stage == Request::Stage::moving && request->expected == 0 && !request->copying &&
-                     !request->withheld;
+                     !request->credit_blocked;
   return is_it ? request : nullptr;
 }
 
 /// What the sender of a receive is told.
 struct Opened {
   wire::Rtr rtr;
-  drivers::Exposure exposure;
+  drivers::MemoryKey rkey;
 };
 
 /// Gives a receive a line, and a place among the transfers. Returns false if none is free, or its memory cannot be
-/// exposed.
+/// registered.
 bool open(Context& context, Request& request, Peer& peer, Opened& opened) {
   const int line = free_line(peer);
-  if (line < 0 || !expose(peer, request, opened.exposure)) return false;
-  Adverts::Mine& mine = adverts_of(peer).mine[line];
-  mine.request = &request;
-  Claims(peer.rail->lines.ours[line], ++mine.generation).open();
+  if (line < 0 || !register_memory(peer, request, opened.rkey)) return false;
+  RtrTable::LocalRtr& local = rtr_table_of(peer).local[line];
+  local.request = &request;
+  ChunkClaims(peer.rail->lines.ours[line], ++local.generation).open();
   request.receive.peer = &peer;
   request.moved = request.expected = 0;  // from now on the peer may name the request
   request.handle = context.transfers.add(request);
   opened.rtr = {};
   opened.rtr.key = request.handle;
   opened.rtr.length = request.data.length;
-  opened.rtr.generation = mine.generation;
+  opened.rtr.generation = local.generation;
   opened.rtr.line = static_cast<std::uint16_t>(line);
-  opened.rtr.exposure = opened.exposure.size;
+  opened.rtr.rkey = opened.rkey.size;
   return true;
 }
 
 void tell(Context& context, Peer& peer, wire::Type type, std::uint64_t tag, std::uint16_t session,
           const Opened& opened) {
-  std::byte payload[sizeof opened.rtr + Adverts::exposure_room];
+  std::byte payload[sizeof opened.rtr + RtrTable::rkey_room];
   std::memcpy(payload, &opened.rtr, sizeof opened.rtr);
-  std::memcpy(payload + sizeof opened.rtr, opened.exposure.bytes, opened.exposure.size);
-  link::control(context, peer, type, tag, 0, session, payload, sizeof opened.rtr + opened.exposure.size);
+  std::memcpy(payload + sizeof opened.rtr, opened.rkey.bytes, opened.rkey.size);
+  link::control(context, peer, type, tag, 0, session, payload, sizeof opened.rtr + opened.rkey.size);
 }
 
 /// Shares a receive that has met its message. Returns true if both ends copy from now on.
-bool share_now(Context& context, Request& request, Peer& peer, std::uint64_t handle,
-               std::span<const std::byte> exposure) {
+bool share_now(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> rkey) {
   Opened opened;
   if (!open(context, request, peer, opened)) return false;
-  CANELE_MARK(announced_message_shared);
-  Claims claims = claims_of(peer, request);
-  claims.take();  // in the name of the sender, which may come too late to copy any chunk
-  request.bulk_key = handle;
-  tell(context, peer, wire::Type::share, handle, 0, opened);
-  shared_copy::receive(context, request, peer, claims, exposure);
+  CANELE_COVER(announced_message_shared);
+  ChunkClaims claims = claims_of(peer, request);
+  claims.acquire();  // in the name of the sender, which may come too late to copy any chunk
+  request.transfer_id = handle;
+  tell(context, peer, wire::Type::shared_copy, handle, 0, opened);
+  shared_copy::receive(context, request, peer, claims, rkey);
   return true;
 }
 
 /// Lets the receives that wait for a line go on, in their order, when one is free, or when none will ever be. Those of
-/// a peer that is gone end like any pull.
-void go_on(Context& context, Peer& peer) {
-  Adverts& adverts = *peer.adverts;
-  while (adverts.first_waiting != nullptr && (free_line(peer) >= 0 || !shares(context, peer))) {
-    rendezvous::Pull& pull = *adverts.first_waiting;
-    adverts.first_waiting = pull.next_free;
+/// a peer that is disconnected end like any copy.
+void start_waiting(Context& context, Peer& peer) {
+  RtrTable& table = *peer.rtr_table;
+  while (table.first_waiting != nullptr && (free_line(peer) >= 0 || !shares(context, peer))) {
+    rendezvous::RmaCopy& copy = *table.first_waiting;
+    table.first_waiting = copy.next_free;
     const bool shared = shares(context, peer) &&
-                        share_now(context, *pull.request, peer, pull.handle, {pull.exposure.bytes, pull.exposure.size});
-    shared ? rendezvous::free_pull(context, pull) : rendezvous::pull_alone(pull);
+                        share_now(context, *copy.request, peer, copy.handle, {copy.rkey.bytes, copy.rkey.size});
+    shared ? rendezvous::free_copy(context, copy) : rendezvous::start_get(copy);
   }
 }
 
-/// Reads an rtr; the exposure is left of `payload`. Returns false if the lengths are wrong.
+/// Reads an rtr; the rkey is left of `payload`. Returns false if the lengths are wrong.
 bool take_rtr(std::span<const std::byte>& payload, wire::Rtr& rtr) {
-  return wire::take(payload, rtr) && payload.size() == rtr.exposure && rtr.exposure <= Adverts::exposure_room &&
-         rtr.exposure != 0 && rtr.length != 0;
+  return wire::take(payload, rtr) && payload.size() == rtr.rkey && rtr.rkey <= RtrTable::rkey_room && rtr.rkey != 0 &&
+         rtr.length != 0;
 }
 
-Adverts::Theirs theirs_of(const wire::Rtr& rtr, std::uint64_t tag, std::uint32_t session,
-                          std::span<const std::byte> exposure) {
-  Adverts::Theirs offered{tag, rtr.key, rtr.length, session, rtr.generation, rtr.line, rtr.exposure, {}};
-  std::copy(exposure.begin(), exposure.end(), offered.exposure.begin());
-  return offered;
+RtrTable::RemoteRtr remote_rtr_of(const wire::Rtr& rtr, std::uint64_t tag, std::uint32_t session,
+                                  std::span<const std::byte> rkey) {
+  RtrTable::RemoteRtr remote_rtr{tag, rtr.key, rtr.length, session, rtr.generation, rtr.line, rtr.rkey, {}};
+  std::copy(rkey.begin(), rkey.end(), remote_rtr.rkey.begin());
+  return remote_rtr;
 }
 
-/// Starts the shared copy of an offered receive that is in no table of the matcher any more, when its message is
+/// Starts the shared copy of a receive that is in no table of the matcher any more, when its message is
 /// announced.
-void bind(Context& context, Request& request, Peer& peer, std::uint64_t tag, const wire::Rts& rts,
-          std::span<const std::byte> exposure) {
+void start_shared(Context& context, Request& request, Peer& peer, std::uint64_t tag, const wire::Rts& rts,
+                  std::span<const std::byte> rkey) {
   context.counters.add(Counter::posted_matches);
   request.status_tag = tag;
   request.rank = peer.rank;
   request.status_length = rts.length;
   request.stage = Request::Stage::moving;
-  request.bulk_key = rts.handle;
+  request.transfer_id = rts.handle;
   request.expected = 0;
-  shared_copy::receive(context, request, peer, claims_of(peer, request), exposure);
+  shared_copy::receive(context, request, peer, claims_of(peer, request), rkey);
 }
 
-/// Takes an offer that crossed a message which is for it and no other. This end then copies, too. If the offer was
-/// taken back, the receiver has the announcement already.
-void take_late(Context& context, Peer& peer, Request& request, const Adverts::Theirs& offered) {
-  Claims claims(peer.rail->lines.theirs[offered.line], offered.generation);
-  if (!claims.take()) return;
-  CANELE_RARE_MARK(offer_taken_by_message_under_way);
-  shared_copy::send(context, request, peer, claims, offered);
+/// Acquires an RTR that crossed a message which is for it and no other. This end then copies, too. If the RTR was
+/// withdrawn, the receiver has the announcement already.
+void acquire_late(Context& context, Peer& peer, Request& request, const RtrTable::RemoteRtr& remote_rtr) {
+  ChunkClaims claims(peer.rail->lines.theirs[remote_rtr.line], remote_rtr.generation);
+  if (!claims.acquire()) return;
+  CANELE_COVER_RARE(rtr_acquired_by_message_under_way);
+  shared_copy::send(context, request, peer, claims, remote_rtr);
 }
 
 }  // namespace
 
-bool pays(const Context& context, const Peer& peer, const Request& request) {
-  return request.data.length >= Adverts::shortest && rendezvous::kernel_copies(context, peer, request);
+bool is_worthwhile(const Context& context, const Peer& peer, const Request& request) {
+  return request.data.length >= RtrTable::shortest && rendezvous::kernel_copies(context, peer, request);
 }
 
-void offer(Context& context, Request& request, Peer& peer) {
-  if (!shares(context, peer) || !pays(context, peer, request) || copies_alone(context, request.data.length)) return;
+void send(Context& context, Request& request, Peer& peer) {
+  if (!shares(context, peer) || !is_worthwhile(context, peer, request) || copies_alone(context, request.data.length))
+    return;
   if (!context.matcher.is_next(request.session->match, request.receive.node)) return;
   Opened opened;
   if (!open(context, request, peer, opened)) return;
-  CANELE_MARK(receive_offered);
+  CANELE_COVER(rtr_sent);
   opened.rtr.seen = peer.next_in;
   send_path::announce(context, peer, *request.session);
   tell(context, peer, wire::Type::rtr, request.receive.node.tag, static_cast<std::uint16_t>(request.session->wire),
        opened);
 }
 
-bool share(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure) {
+bool share(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> rkey) {
   const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
   if (want <= shared_copy::least_chunk || !shares(context, peer) || copies_alone(context, want)) return false;
-  if (free_line(peer) >= 0) return share_now(context, request, peer, handle, exposure);
-  if (moving(peer) < peer.rail->lines.count / 2) return false;  // offers have the lines, perhaps for long
-  drivers::Exposure ours;
-  if (!expose(peer, request, ours)) return false;  // the receive would wait in vain
-  CANELE_RARE_MARK(share_waits_for_a_line);
-  rendezvous::Pull& pull = rendezvous::new_pull(context, request, peer, exposure);
-  pull.handle = handle;
-  pull.want = want;
-  pull.next_free = nullptr;
-  Adverts& adverts = *peer.adverts;
-  (adverts.first_waiting == nullptr ? adverts.first_waiting : adverts.last_waiting->next_free) = &pull;
-  adverts.last_waiting = &pull;
+  if (free_line(peer) >= 0) return share_now(context, request, peer, handle, rkey);
+  if (moving(peer) < peer.rail->lines.count / 2) return false;  // RTRs have the lines, perhaps for long
+  drivers::MemoryKey ours;
+  if (!register_memory(peer, request, ours)) return false;  // the receive would wait in vain
+  CANELE_COVER_RARE(share_waits_for_a_line);
+  rendezvous::RmaCopy& copy = rendezvous::new_copy(context, request, peer, rkey);
+  copy.handle = handle;
+  copy.want = want;
+  copy.next_free = nullptr;
+  RtrTable& table = *peer.rtr_table;
+  (table.first_waiting == nullptr ? table.first_waiting : table.last_waiting->next_free) = &copy;
+  table.last_waiting = &copy;
   return true;
 }
 
-Claims claims_of(const Peer& peer, const Request& request) {
-  const int line = peer.adverts != nullptr ? line_of(*peer.adverts, &request) : -1;
+ChunkClaims claims_of(const Peer& peer, const Request& request) {
+  const int line = peer.rtr_table != nullptr ? line_of(*peer.rtr_table, &request) : -1;
   if (line < 0) return {};
-  return {peer.rail->lines.ours[line], peer.adverts->mine[line].generation};
+  return {peer.rail->lines.ours[line], peer.rtr_table->local[line].generation};
 }
 
 bool withdraw(Context& context, Request& request) {
   if (!claims_of(*request.receive.peer, request).close()) {
-    CANELE_RARE_MARK(offer_taken_before_withdrawn);
+    CANELE_COVER_RARE(rtr_acquired_before_withdrawn);
     return false;
   }
-  CANELE_MARK(offer_withdrawn);
+  CANELE_COVER(rtr_withdrawn);
   forget(context, request);
   return true;
 }
 
 void forget(Context& context, Request& request) {
-  claims_of(*request.receive.peer, request).revoke();  // a sender that was refused may live and go on
-  Adverts& adverts = *request.receive.peer->adverts;
-  adverts.mine[line_of(adverts, &request)].request = nullptr;
+  claims_of(*request.receive.peer, request).revoke();  // a sender that was rejected may live and go on
+  RtrTable& table = *request.receive.peer->rtr_table;
+  table.local[line_of(table, &request)].request = nullptr;
   context.transfers.remove(request.handle);
   request.handle = 0;
-  if (adverts.first_waiting != nullptr) go_on(context, *request.receive.peer);
+  if (table.first_waiting != nullptr) start_waiting(context, *request.receive.peer);
 }
 
 void forget_session(Context& context, const Session& session) {
   for (const auto& peer : context.active_peers) {
-    if (peer->adverts == nullptr || peer->adverts->theirs.empty()) continue;
-    const auto of_it = [&](const Adverts::Theirs& one) { return one.session == session.number; };
-    if (std::erase_if(peer->adverts->theirs, of_it) != 0) send_path::set_inline_limit(context, *peer->rail);
+    if (peer->rtr_table == nullptr || peer->rtr_table->remote.empty()) continue;
+    const auto of_it = [&](const RtrTable::RemoteRtr& one) { return one.session == session.number; };
+    if (std::erase_if(peer->rtr_table->remote, of_it) != 0) send_path::update_fast_limits(context, *peer->rail);
   }
 }
 
@@ -257,71 +258,71 @@ const char* on_rtr(Context& context, Peer& peer, const wire::Head& head, std::sp
   if (!shares(context, peer) || !named->open) return nullptr;
   if (rtr.line >= peer.rail->lines.count) return "a ready to receive names a line that is not there";
   const std::uint32_t session = named->number;
-  std::vector<Adverts::Theirs>& theirs = adverts_of(peer).theirs;
-  // Only the receive that is next is offered, so an older offer has been withdrawn.
-  if (const auto older = adverts_of(peer).find(session, head.tag); older != theirs.end()) {
-    CANELE_MARK(older_offer_replaced);
-    theirs.erase(older);
+  std::vector<RtrTable::RemoteRtr>& remote = rtr_table_of(peer).remote;
+  // Only the receive that is next has an RTR, so an older RTR has been withdrawn.
+  if (const auto older = rtr_table_of(peer).find(session, head.tag); older != remote.end()) {
+    CANELE_COVER(older_rtr_replaced);
+    remote.erase(older);
   }
-  const Adverts::Theirs offered = theirs_of(rtr, head.tag, session, payload);
+  const RtrTable::RemoteRtr remote_rtr = remote_rtr_of(rtr, head.tag, session, payload);
   std::uint64_t handle = 0;
   switch (peer.recent.first(rtr.seen, peer.next_out, named->wire, head.tag, &handle)) {
     case RecentEnvelopes::Answer::none:
-      if (theirs.size() == Adverts::most) break;
-      CANELE_MARK(offer_kept);
-      theirs.push_back(offered);
+      if (remote.size() == RtrTable::most) break;
+      CANELE_COVER(rtr_kept);
+      remote.push_back(remote_rtr);
       break;
     case RecentEnvelopes::Answer::one:
-      CANELE_MARK(offer_crossed_its_message);
+      CANELE_COVER(rtr_crossed_its_message);
       if (Request* const sent = unanswered(context, peer, handle, session, head.tag); sent != nullptr)
-        take_late(context, peer, *sent, offered);
+        acquire_late(context, peer, *sent, remote_rtr);
       break;
     case RecentEnvelopes::Answer::unknown:
       break;
   }
-  send_path::set_inline_limit(context, *peer.rail);
+  send_path::update_fast_limits(context, *peer.rail);
   return nullptr;
 }
 
-const char* on_share(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
+const char* on_shared_copy(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
   wire::Rtr rtr;
-  if (!take_rtr(payload, rtr)) return "a share has wrong lengths";
+  if (!take_rtr(payload, rtr)) return "a shared copy has wrong lengths";
   Request* const sent = context.sends.find(handle);
   if (sent == nullptr || sent->rank != peer.rank || !sent->rendezvous || !sent->announced() || sent->expected != 0) {
-    return "a share names no send that waits for an answer";
+    return "a shared copy names no send that waits for an answer";
   }
   if (!shares(context, peer)) return nullptr;  // then the receiver copies all
-  if (rtr.line >= peer.rail->lines.count) return "a share names a line that is not there";
-  const Claims claims(peer.rail->lines.theirs[rtr.line], rtr.generation);
-  if (sent->copying || sent->withheld || sent->part != Request::Part::none || !claims.taken()) {
-    CANELE_RARE_MARK(share_not_joined);
+  if (rtr.line >= peer.rail->lines.count) return "a shared copy names a line that is not there";
+  const ChunkClaims claims(peer.rail->lines.theirs[rtr.line], rtr.generation);
+  if (sent->copying || sent->credit_blocked || sent->role != Request::InternalRole::none || !claims.acquired()) {
+    CANELE_COVER_RARE(share_not_joined);
     return nullptr;
   }
-  CANELE_MARK(share_joined);
-  shared_copy::send(context, *sent, peer, claims, theirs_of(rtr, 0, 0, payload));
+  CANELE_COVER(share_joined);
+  shared_copy::send(context, *sent, peer, claims, remote_rtr_of(rtr, 0, 0, payload));
   return nullptr;
 }
 
-const char* on_bound(Context& context, Peer& peer, const Session& session, const wire::Head& head, const wire::Rts& rts,
-                     std::span<const std::byte> exposure) {
+const char* on_claimed_rts(Context& context, Peer& peer, const Session& session, const wire::Head& head,
+                           const wire::Rts& rts, std::span<const std::byte> rkey) {
   Request* request = context.transfers.find(rts.receive);
   if (request == nullptr || request->receive.peer != &peer || request->session != &session ||
       !request->receive.node.queued || request->receive.node.tag != head.tag) {
-    return "a request to send names a receive that was not offered";
+    return "a request to send names a receive without an RTR";
   }
-  const Claims claims = claims_of(peer, *request);
-  if (!claims || !claims.taken()) return "a request to send names a receive that it has not taken";
+  const ChunkClaims claims = claims_of(peer, *request);
+  if (!claims || !claims.acquired()) return "a request to send names a receive that it has not taken";
   context.matcher.cancel(request->session->match, request->receive.node);
-  bind(context, *request, peer, head.tag, rts, exposure);
+  start_shared(context, *request, peer, head.tag, rts, rkey);
   return nullptr;
 }
 
-bool withdraw_or_bind(Context& context, Peer& peer, Request& request, const wire::Head& head, const wire::Rts& rts,
-                      std::span<const std::byte> exposure) {
+bool withdraw_or_share(Context& context, Peer& peer, Request& request, const wire::Head& head, const wire::Rts& rts,
+                       std::span<const std::byte> rkey) {
   if (withdraw(context, request)) return false;
-  CANELE_RARE_MARK(announcement_of_taken_offer);
-  bind(context, request, peer, head.tag, rts, exposure);
+  CANELE_COVER_RARE(announcement_of_acquired_rtr);
+  start_shared(context, request, peer, head.tag, rts, rkey);
   return true;
 }
 
-}  // namespace canele::comm::advert
+}  // namespace canele::comm::rtr

@@ -2,8 +2,8 @@
 //
 // Rendezvous, both get and stream.
 //
-// A receive that is pulled is in no table. Only its Pull ends it, also when the peer dies, because the copy may be
-// under way.
+// A receive whose data is copied by get is in no table. Only its RmaCopy ends it, also when the peer dies, because the
+// copy may be under way.
 #include "comm/rendezvous/rendezvous.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 #include "comm/rendezvous/shared_copy.hpp"
 #include "comm/state/payload.hpp"
 #include "comm/wire/wire.hpp"
-#include "ltask/mark.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm::rendezvous {
 
@@ -27,183 +27,184 @@ void fin(Context& context, Peer& peer, std::uint64_t handle, int outcome) {
   link::control(context, peer, wire::Type::fin, handle, 0, 0, &word, sizeof word);
 }
 
-Pull& new_pull(Context& context, Request& request, Peer& peer, std::span<const std::byte> exposure) {
-  Pull* pull = context.large.free_pulls;
-  if (pull == nullptr) {
-    context.large.all_pulls.push_back(std::make_unique<Pull>());
-    pull = context.large.all_pulls.back().get();
+RmaCopy& new_copy(Context& context, Request& request, Peer& peer, std::span<const std::byte> rkey) {
+  RmaCopy* copy = context.large.free_copies;
+  if (copy == nullptr) {
+    context.large.all_copies.push_back(std::make_unique<RmaCopy>());
+    copy = context.large.all_copies.back().get();
   } else {
-    context.large.free_pulls = pull->next_free;
+    context.large.free_copies = copy->next_free;
   }
-  pull->kind = OpKind::pulled;
-  pull->context = &context;
-  pull->request = &request;
-  pull->peer = &peer;
-  pull->driver = peer.rail->slot->driver.get();
-  pull->offset = 0;
-  pull->exposure.size = static_cast<std::uint16_t>(exposure.size());
-  std::memcpy(pull->exposure.bytes, exposure.data(), exposure.size());
-  pull->outstanding = 0;
-  pull->status = drivers::Status::ok;
-  pull->claims = {};
-  ++context.large.pulls;
-  return *pull;
+  copy->kind = OpKind::transfer_done;
+  copy->context = &context;
+  copy->request = &request;
+  copy->peer = &peer;
+  copy->driver = peer.rail->instance->driver.get();
+  copy->offset = 0;
+  copy->rkey.size = static_cast<std::uint16_t>(rkey.size());
+  std::memcpy(copy->rkey.bytes, rkey.data(), rkey.size());
+  copy->outstanding = 0;
+  copy->status = drivers::Status::ok;
+  copy->claims = {};
+  ++context.large.active_copies;
+  return *copy;
 }
 
-void free_pull(Context& context, Pull& pull) {
-  --context.large.pulls;
-  pull.request = nullptr;
-  pull.pull = false;
-  pull.next_free = context.large.free_pulls;
-  context.large.free_pulls = &pull;
+void free_copy(Context& context, RmaCopy& copy) {
+  --context.large.active_copies;
+  copy.request = nullptr;
+  copy.is_get = false;
+  copy.next_free = context.large.free_copies;
+  context.large.free_copies = &copy;
 }
 
 namespace {
 
-/// Copies one chunk of a pull, outside the lock, on any thread that makes progress. Submits the pull again until all is
+/// Copies one chunk of a copy, outside the lock, on any thread that makes progress. Submits itself again until all is
 /// copied.
-void pull_chunk(ltask::Task& task) {
+void get_chunk(ltask::Task& task) {
   const std::size_t chunk = CANELE_BUGGIFY(short_pull) ? 4096 : 256 * 1024;  // then other tasks get a turn
-  auto& pull = static_cast<Pull&>(task);
+  auto& copy = static_cast<RmaCopy&>(task);
   iovec pieces[64];
   std::size_t size = 0;
-  drivers::Driver& driver = *pull.driver;
-  const std::size_t most = std::min<std::uint64_t>({chunk, driver.capabilities().max_copy, pull.want - pull.offset});
-  const int count = data::pieces(pull.request->data, pull.offset, most, pieces, 64, &size);
-  pull.status =
-      count == 0 ? drivers::Status::failed
-                 : driver.remote_copy(pull.peer->rank, drivers::Access::get, {pull.exposure.bytes, pull.exposure.size},
-                                      pull.offset, pieces, count, size, &pull);
-  pull.offset += size;
-  Context& context = *pull.context;
+  drivers::Driver& driver = *copy.driver;
+  const std::size_t most = std::min<std::uint64_t>({chunk, driver.capabilities().max_rma, copy.want - copy.offset});
+  const int count = data::pieces(copy.request->data, copy.offset, most, pieces, 64, &size);
+  copy.status = count == 0 ? drivers::Status::failed
+                           : driver.rma(copy.peer->rank, drivers::RmaOp::get, {copy.rkey.bytes, copy.rkey.size},
+                                        copy.offset, pieces, count, size, &copy);
+  copy.offset += size;
+  Context& context = *copy.context;
   context.watch.moved();
-  if (pull.status == drivers::Status::ok && pull.offset < pull.want) {
-    CANELE_MARK(pull_goes_on);
-    pull.prepare(pull_chunk);
-    context.tasks.submit(pull);
+  if (copy.status == drivers::Status::ok && copy.offset < copy.want) {
+    CANELE_COVER(get_continues);
+    copy.prepare(get_chunk);
+    context.tasks.submit(copy);
     return;
   }
-  context.submit(pull);  // the pull may be gone now
+  context.submit(copy);  // the copy may be gone now
 }
 
-void start_pull(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want,
-                std::span<const std::byte> exposure) {
-  Pull& pull = new_pull(context, request, peer, exposure);
-  pull.handle = handle;
-  pull.want = want;
-  if (pull.driver->capabilities().copies_anywhere) {
-    pull_alone(pull);
+void begin_get(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want,
+               std::span<const std::byte> rkey) {
+  RmaCopy& copy = new_copy(context, request, peer, rkey);
+  copy.handle = handle;
+  copy.want = want;
+  if (copy.driver->capabilities().rma_any_thread) {
+    start_get(copy);
   } else {
-    fetch::submit(*peer.rail->slot, pull);
+    async_get::submit(*peer.rail->instance, copy);
   }
 }
 
 }  // namespace
 
-void pull_alone(Pull& pull) {
-  pull.prepare(pull_chunk);
-  pull.context->tasks.submit(pull);
+void start_get(RmaCopy& copy) {
+  copy.prepare(get_chunk);
+  copy.context->tasks.submit(copy);
 }
 
 /// Returns the length, in bytes, from which on a copy by the kernel is better than a stream.
-static std::size_t copies_from(const Context& context, const Peer& peer) {
-  const drivers::Capabilities& can = peer.rail->slot->driver->capabilities();
-  return context.shares_core() ? can.copy_from_shared_core : can.copy_from;
+static std::size_t rma_min_for(const Context& context, const Peer& peer) {
+  const drivers::Capabilities& can = peer.rail->instance->driver->capabilities();
+  return context.shares_core() ? can.rma_min_shared_core : can.rma_min;
 }
 
 bool kernel_copies(const Context& context, const Peer& peer, const Request& request) {
-  const std::size_t from = copies_from(context, peer);
+  const std::size_t from = rma_min_for(context, peer);
   // A limit (`from` above 0) says that two copies are quicker than one by the kernel. Above the limit the kernel's copy
   // is there for ends that compute. It is not used if both ends wait and no worker runs.
-  return request.data.length >= from && (from == 0 || !request.streams || context.worker_active());
+  return request.data.length >= from && (from == 0 || !request.both_ends_wait || context.worker_active());
 }
 
-void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
+void register_memory(Peer& peer, Request& request, drivers::MemoryKey& rkey) {
   constexpr int most_pieces = 16;
-  drivers::Driver& driver = *peer.rail->slot->driver;
-  exposure.size = 0;
+  drivers::Driver& driver = *peer.rail->instance->driver;
+  rkey.size = 0;
   const drivers::Capabilities& can = driver.capabilities();
-  if (!can.get || !can.copies_anywhere || CANELE_BUGGIFY(not_exposed)) return;
+  if (!can.get || !can.rma_any_thread || CANELE_BUGGIFY(not_exposed)) return;
   if (!kernel_copies(*request.context, peer, request)) return;
   iovec pieces[most_pieces];
   std::size_t covered = 0;
   const int count = data::pieces(request.data, 0, request.data.length, pieces, most_pieces, &covered);
   if (covered != request.data.length) return;  // too many pieces: the message will be streamed
-  if (driver.expose(peer.rank, drivers::Access::get, pieces, count, &exposure) != drivers::Status::ok)
-    exposure.size = 0;
+  if (driver.register_memory(peer.rank, drivers::RmaOp::get, pieces, count, &rkey) != drivers::Status::ok)
+    rkey.size = 0;
 }
 
 void grant(Context& context, Request& request, Peer& peer, std::uint64_t send, std::uint64_t offset) {
   context.trace(Event::cts_sent, peer.rank, request.session, request.status_tag, request.expected - offset);
   request.receive.peer = &peer;
-  request.bulk_key = send;
+  request.transfer_id = send;
   request.handle = context.transfers.add(request);
-  if (Sink* const sink = request.receive.sink; sink != nullptr && sink->asks(context, request, peer, offset)) return;
+  if (Sink* const sink = request.receive.sink; sink != nullptr && sink->request_data(context, request, peer, offset))
+    return;
   const wire::Cts cts{request.handle, offset, request.expected - offset};
   link::control(context, peer, wire::Type::cts, send, 0, 0, &cts, sizeof cts);
 }
 
-void start(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure,
-           std::uint8_t exposed_by) {
+void start_transfer(Context& context, Request& request, Peer& peer, std::uint64_t handle,
+                    std::span<const std::byte> rkey, std::uint8_t rkey_driver) {
   request.stage = Request::Stage::moving;
   request.moved = request.expected = 0;
   Sink* const sink = request.receive.sink;
-  if (sink != nullptr && sink->bound(context, request)) return;
-  if (peer.gone()) {
-    CANELE_MARK(rendezvous_with_the_gone);
-    receive_path::failed(context, request, peer.error);
+  if (sink != nullptr && sink->attach_receive(context, request)) return;
+  if (peer.disconnected()) {
+    CANELE_COVER(rendezvous_with_disconnected);
+    receive_path::fail_receive(context, request, peer.error);
     return;
   }
   if (context.stage == Stage::leaving) {  // the peer lets go of its memory as soon as it hears of that
-    CANELE_RARE_MARK(rendezvous_while_leaving);
-    receive_path::failed(context, request, CANELE_ECANCELED);
+    CANELE_COVER_RARE(rendezvous_while_leaving);
+    receive_path::fail_receive(context, request, CANELE_ECANCELED);
     return;
   }
   const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
   if (want == 0) {
-    CANELE_MARK(rendezvous_of_nothing);
+    CANELE_COVER(rendezvous_of_nothing);
     fin(context, peer, handle, CANELE_OK);
-    receive_path::delivered(context, request, peer, 0);
+    receive_path::complete_receive(context, request, peer, 0);
     return;
   }
-  const DriverSlot* slot = peer.rail->slot;
-  if (!exposure.empty() && slot != nullptr && slot->mark() == exposed_by && slot->driver->capabilities().get) {
+  const DriverInstance* instance = peer.rail->instance;
+  if (!rkey.empty() && instance != nullptr && instance->driver_tag() == rkey_driver &&
+      instance->driver->capabilities().get) {
     // If both ends wait, one of them may have gone on: sharing the copy with it is no help.
-    const bool helped = !request.streams || context.worker_active();
-    if (sink == nullptr && helped && advert::share(context, request, peer, handle, exposure)) return;
-    CANELE_MARK(rendezvous_pulled);
-    start_pull(context, request, peer, handle, want, exposure);
+    const bool helped = !request.both_ends_wait || context.worker_active();
+    if (sink == nullptr && helped && rtr::share(context, request, peer, handle, rkey)) return;
+    CANELE_COVER(rendezvous_gets);
+    begin_get(context, request, peer, handle, want, rkey);
     return;
   }
   stream(context, request, peer, handle, want);
 }
 
 void stream(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want) {
-  CANELE_MARK(rendezvous_streamed);
+  CANELE_COVER(rendezvous_streamed);
   request.moved = 0;
   request.expected = want;
   const Sink* const sink = request.receive.sink;
-  grant(context, request, sink != nullptr ? sink->source(context) : peer, handle, 0);
+  grant(context, request, sink != nullptr ? sink->next_source(context) : peer, handle, 0);
 }
 
 const char* on_cts(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
   wire::Cts cts;
   Request* request = context.sends.find(handle);
   if (!wire::take(payload, cts)) return "a clear to send is too short";
-  const bool has_another = request != nullptr && !request->withheld && request->expected != 0;
+  const bool has_another = request != nullptr && !request->credit_blocked && request->expected != 0;
   if (request == nullptr || request->rank != peer.rank || !request->rendezvous || has_another ||
-      !request->announced() || request->part == Request::Part::forward) {
+      !request->announced() || request->role == Request::InternalRole::child_send) {
     return "a clear to send names no send that waits for one";
   }
   const std::uint64_t length = request->data.length;
   if (cts.length == 0 || cts.length > length || cts.offset > length - cts.length) {
     return "a clear to send asks for bytes that the message does not have";
   }
-  CANELE_MARK(cts_arrived);
+  CANELE_COVER(cts_arrived);
   context.trace(Event::cts_received, peer.rank, request->session, request->status_tag, cts.length);
-  if (request->withheld) flow_out::taken(context, peer, *request);
-  fetch::withdraw(peer, *request);  // the receiver does not fetch, or no longer
-  request->bulk_key = cts.key;
+  if (request->credit_blocked) credit_sender::taken(context, peer, *request);
+  async_get::deregister(peer, *request);  // the receiver does not fetch, or no longer
+  request->transfer_id = cts.key;
   request->moved = cts.offset;
   request->expected = cts.offset + cts.length;
   const std::int32_t priority = request->item.priority;
@@ -218,143 +219,145 @@ const char* on_fin(Context& context, Peer& peer, std::uint64_t handle, std::span
   std::uint32_t outcome;
   Request* request = context.sends.find(handle);
   if (!wire::take(payload, outcome)) return "an end of transfer is too short";
-  const bool under_way = request != nullptr && !request->withheld && request->moved != request->expected;
+  const bool under_way = request != nullptr && !request->credit_blocked && request->moved != request->expected;
   if (request == nullptr || request->rank != peer.rank || !request->rendezvous || !request->announced() ||
-      (under_way && !request->confirm) || request->part == Request::Part::forward) {
+      (under_way && !request->needs_fin) || request->role == Request::InternalRole::child_send) {
     return "an end of transfer names no send that waits for one";
   }
   if (under_way) {  // the rail has not given the last of its memory back
-    CANELE_MARK(fin_before_the_rail_let_go);
-    request->confirmed = true;
+    CANELE_COVER(fin_before_the_rail_let_go);
+    request->fin_received = true;
     return nullptr;
   }
-  CANELE_MARK(fin_arrived);
-  if (request->withheld) flow_out::taken(context, peer, *request);
+  CANELE_COVER(fin_arrived);
+  if (request->credit_blocked) credit_sender::taken(context, peer, *request);
   context.sends.remove(handle);
-  fetch::withdraw(peer, *request);
+  async_get::deregister(peer, *request);
   context.finish(*request, send_path::decode_outcome(outcome));
   return nullptr;
 }
 
-void on_again(Context& context, Peer& peer, std::uint64_t key) {
-  Request* request = context.transfers.find(key);
-  if (request == nullptr || request->receive.peer != &peer || peer.bundle == nullptr) return;  // all of it has come
-  CANELE_MARK(granted_again);
-  grant_again(context, *request);
+void on_regrant(Context& context, Peer& peer, std::uint64_t transfer_id) {
+  Request* request = context.transfers.find(transfer_id);
+  if (request == nullptr || request->receive.peer != &peer || peer.rail_group == nullptr) return;  // all of it has come
+  CANELE_COVER(regranted);
+  regrant(context, *request);
 }
 
-void grant_again(Context& context, Request& request) {
+void regrant(Context& context, Request& request) {
   Peer& peer = *request.receive.peer;
-  if (peer.bundle != nullptr) {
-    for (OpenLanding& landing : peer.bundle->landings) {
-      if (landing.key != request.handle) continue;
-      CANELE_RARE_MARK(asked_again_while_landing);
-      landing.asked_again = true;
+  if (peer.rail_group != nullptr) {
+    for (OpenDestination& destination : peer.rail_group->destinations) {
+      if (destination.transfer_id != request.handle) continue;
+      CANELE_COVER_RARE(regrant_while_destination_open);
+      destination.asked_again = true;
       return;
     }
   }
   context.transfers.remove(request.handle);
-  if (request.receive.sink != nullptr) return request.receive.sink->ask_again(context, request);
-  grant(context, request, peer, request.bulk_key, request.moved);
+  if (request.receive.sink != nullptr) return request.receive.sink->request_again(context, request);
+  grant(context, request, peer, request.transfer_id, request.moved);
 }
 
-void landing_closed(Context& context, Peer& peer, std::size_t index) {
-  const OpenLanding landing = peer.bundle->landings[index];
-  peer.bundle->landings.erase(peer.bundle->landings.begin() + static_cast<std::ptrdiff_t>(index));
-  Request* request = peer.gone() ? context.transfers.find(landing.key) : nullptr;
-  if (request != nullptr && request->receive.peer == &peer) {  // its end has waited for this landing only
-    context.transfers.remove(landing.key);
+void destination_closed(Context& context, Peer& peer, std::size_t index) {
+  const OpenDestination destination = peer.rail_group->destinations[index];
+  peer.rail_group->destinations.erase(peer.rail_group->destinations.begin() + static_cast<std::ptrdiff_t>(index));
+  Request* request = peer.disconnected() ? context.transfers.find(destination.transfer_id) : nullptr;
+  if (request != nullptr && request->receive.peer == &peer) {  // its end has waited for this destination only
+    context.transfers.remove(destination.transfer_id);
     lost_source(context, *request, peer);
-  } else if (landing.asked_again && !peer.gone()) {
-    on_again(context, peer, landing.key);
+  } else if (destination.asked_again && !peer.disconnected()) {
+    on_regrant(context, peer, destination.transfer_id);
   }
 }
 
 void lost_source(Context& context, Request& request, const Peer& peer) {
   Sink* const sink = request.receive.sink;
   if (sink != nullptr && sink->outlives(peer)) {
-    sink->ask_again(context, request);
+    sink->request_again(context, request);
   } else {
-    receive_path::failed(context, request, peer.error);
+    receive_path::fail_receive(context, request, peer.error);
   }
 }
 
-/// Finds the landing of a transfer that a driver has open. A transfer lands through one driver at a time: what another
+/// Finds the open destination of a transfer. One driver at a time writes the data of a transfer: what another
 /// driver brings for it is not wanted.
-static std::vector<OpenLanding>::iterator find_open(Bundle& bundle, std::uint64_t key) {
-  return std::find_if(bundle.landings.begin(), bundle.landings.end(),
-                      [&](const OpenLanding& one) { return one.key == key; });
+static std::vector<OpenDestination>::iterator find_open(RailGroup& group, std::uint64_t transfer_id) {
+  return std::find_if(group.destinations.begin(), group.destinations.end(),
+                      [&](const OpenDestination& one) { return one.transfer_id == transfer_id; });
 }
 
-int landing(Context& context, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t offset,
-            std::uint64_t length, iovec* out, int max) {
-  Request* request = context.transfers.find(key);
+int bulk_destination(Context& context, Peer& peer, const DriverInstance& instance, std::uint64_t transfer_id,
+                     std::uint64_t offset, std::uint64_t length, iovec* out, int max) {
+  Request* request = context.transfers.find(transfer_id);
   if (request == nullptr || request->receive.peer != &peer) return 0;
   if (offset >= request->expected || length > request->expected - offset) return 0;
-  const Rail* rail = peer.rail_of(slot);
-  if (rail == nullptr || !rail->up) return 0;  // a connection that is not used, or that belongs to a peer that is gone
-  if (request->receive.sink != nullptr) request->receive.sink->landing_begun();
+  const Rail* rail = peer.rail_of(instance);
+  if (rail == nullptr || !rail->up) return 0;  // a connection that is not used, or that belongs to a disconnected peer
+  if (request->receive.sink != nullptr) request->receive.sink->on_bulk_begun();
   std::size_t covered = 0;
-  if (peer.bundle == nullptr) return data::pieces(request->data, offset, length, out, max, &covered);
-  const auto open = find_open(*peer.bundle, key);
-  const bool is_open = open != peer.bundle->landings.end();
-  if (is_open && open->slot != &slot) return 0;
+  if (peer.rail_group == nullptr) return data::pieces(request->data, offset, length, out, max, &covered);
+  const auto open = find_open(*peer.rail_group, transfer_id);
+  const bool is_open = open != peer.rail_group->destinations.end();
+  if (is_open && open->instance != &instance) return 0;
   const int count = data::pieces(request->data, offset, length, out, max, &covered);
-  if (count > 0 && !is_open) peer.bundle->landings.push_back({&slot, key});
+  if (count > 0 && !is_open) peer.rail_group->destinations.push_back({&instance, transfer_id});
   return count;
 }
 
 /// Handles that a stream has come further.
-static void came(Context& context, Request& request, Peer& peer) {
+static void on_bulk_progress(Context& context, Request& request, Peer& peer) {
   Sink* const sink = request.receive.sink;
-  if (sink != nullptr) sink->advanced(context, request);
+  if (sink != nullptr) sink->on_progress(context, request);
   if (request.moved != request.expected) return;
-  CANELE_MARK(stream_landed);
+  CANELE_COVER(stream_written);
   context.transfers.remove(request.handle);
   if (sink != nullptr) {
-    sink->fetched(context, request, peer);
-  } else if (request.confirm) {
-    fin(context, peer, request.bulk_key, CANELE_OK);
+    sink->on_done(context, request, peer);
+  } else if (request.needs_fin) {
+    fin(context, peer, request.transfer_id, CANELE_OK);
   }
-  receive_path::delivered(context, request, peer, request.expected);
+  receive_path::complete_receive(context, request, peer, request.expected);
 }
 
-void landed(Context& context, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t length) {
-  Request* request = context.transfers.find(key);
-  const bool wanted = request != nullptr && request->receive.peer == &peer && !peer.gone() &&
+void bulk_written(Context& context, Peer& peer, const DriverInstance& instance, std::uint64_t transfer_id,
+                  std::uint64_t length) {
+  Request* request = context.transfers.find(transfer_id);
+  const bool wanted = request != nullptr && request->receive.peer == &peer && !peer.disconnected() &&
                       length <= request->expected - request->moved;
   context.watch.moved();
   if (wanted) {
     request->moved += length;
     context.trace(Event::bulk_received, peer.rank, request->session, request->status_tag, length);
-    came(context, *request, peer);
+    on_bulk_progress(context, *request, peer);
   }
-  if (peer.bundle == nullptr) return;
-  const auto closed = find_open(*peer.bundle, key);
-  if (closed == peer.bundle->landings.end() || closed->slot != &slot) return;
-  landing_closed(context, peer, static_cast<std::size_t>(closed - peer.bundle->landings.begin()));
+  if (peer.rail_group == nullptr) return;
+  const auto closed = find_open(*peer.rail_group, transfer_id);
+  if (closed == peer.rail_group->destinations.end() || closed->instance != &instance) return;
+  destination_closed(context, peer, static_cast<std::size_t>(closed - peer.rail_group->destinations.begin()));
 }
 
-void pulled(Context& context, Pull& pull) {
-  if (pull.claims) {
-    shared_copy::over(context, pull);
+void transfer_done(Context& context, RmaCopy& copy) {
+  if (copy.claims) {
+    shared_copy::copy_finished(context, copy);
     return;
   }
-  Peer& peer = *pull.peer;
-  if (peer.gone()) {  // even if all was copied: the peer may have given us up, and let go of its memory meanwhile
-    CANELE_MARK(pull_from_the_gone);
-    receive_path::failed(context, *pull.request, peer.error);
-  } else if (pull.status == drivers::Status::ok) {
-    CANELE_MARK(pull_done);
-    fin(context, peer, pull.handle, CANELE_OK);
-    context.counters.add(Counter::rma_get_bytes, pull.want);
-    context.trace(Event::bulk_received, peer.rank, pull.request->session, pull.request->status_tag, pull.want);
-    receive_path::delivered(context, *pull.request, peer, pull.want);
+  Peer& peer = *copy.peer;
+  if (peer.disconnected()) {  // even if all was copied: the peer may have given us up, and let go of its memory
+                              // meanwhile
+    CANELE_COVER(get_from_disconnected);
+    receive_path::fail_receive(context, *copy.request, peer.error);
+  } else if (copy.status == drivers::Status::ok) {
+    CANELE_COVER(get_done);
+    fin(context, peer, copy.handle, CANELE_OK);
+    context.counters.add(Counter::rma_get_bytes, copy.want);
+    context.trace(Event::bulk_received, peer.rank, copy.request->session, copy.request->status_tag, copy.want);
+    receive_path::complete_receive(context, *copy.request, peer, copy.want);
   } else {  // the copy may be forbidden; or the peer is about to be found dead, and that ends the transfer
-    CANELE_MARK(pull_failed_and_streams);
-    stream(context, *pull.request, peer, pull.handle, pull.want);
+    CANELE_COVER(get_failed_and_streams);
+    stream(context, *copy.request, peer, copy.handle, copy.want);
   }
-  free_pull(context, pull);
+  free_copy(context, copy);
 }
 
 }  // namespace canele::comm::rendezvous

@@ -5,8 +5,8 @@
 //
 // Any thread may call these functions, under the engine's lock. Only the copying task runs outside it.
 //
-// A request may be over before the task of its own end is. So the task names the request by handle. It touches the
-// memory of the request only while it holds a claim: the transfer is not over until that claim is given back.
+// A request may end before the task of its own end does. So the task names the request by handle. It touches the
+// memory of the request only while it holds a claim: the transfer does not end until that claim is given back.
 #pragma once
 
 #include <span>
@@ -19,19 +19,19 @@ namespace canele::comm::shared_copy {
 /// longer.
 inline constexpr std::uint64_t least_chunk = 128 * 1024;
 
-/// Receiver: starts to copy, when the message of an offered receive is announced.
-void receive(Context& context, Request& request, Peer& peer, Claims claims, std::span<const std::byte> exposure);
-/// Sender: prepares to copy, when the message for a receive that this end has taken is being announced. The copy begins
-/// when a thread makes progress: posting a send does not wait for it.
-void send(Context& context, Request& request, Peer& peer, Claims claims, const Adverts::Theirs& offered);
+/// Receiver: starts to copy, when the message of a receive with an RTR is announced.
+void receive(Context& context, Request& request, Peer& peer, ChunkClaims claims, std::span<const std::byte> rkey);
+/// Sender: prepares to copy, when the message for a receive whose RTR this end has acquired is being announced. The
+/// copy begins when a thread makes progress: posting a send does not wait for it.
+void send(Context& context, Request& request, Peer& peer, ChunkClaims claims, const RtrTable::RemoteRtr& remote_rtr);
 
 /// Submits the copies of announced sends as tasks for the threads that make progress now.
 void start_deferred(Context& context);
 
 /// Handles that the task of this end has nothing left to copy.
-void over(Context& context, rendezvous::Pull& copy);
+void copy_finished(Context& context, rendezvous::RmaCopy& copy);
 
 /// Handles that the sender has ended the last chunk.
-const char* on_placed(Context& context, Peer& peer, std::uint64_t key);
+const char* on_copy_done(Context& context, Peer& peer, std::uint64_t key);
 
 }  // namespace canele::comm::shared_copy

@@ -15,7 +15,7 @@
 
 namespace canele::comm {
 
-class Departures {
+class PostUnlockActions {
  public:
   bool due() const { return due_; }
   void wake(ltask::Parker& parker) {
@@ -26,12 +26,12 @@ class Departures {
     due_ = true;
     doorbells_.emplace_back(&driver, rank);
   }
-  void rouse(ltask::Sleeper& sleeper) {
+  void wake(ltask::Sleeper& sleeper) {
     due_ = true;
     sleeper_ = &sleeper;
   }
   /// Moves the entries of `other` here. `other` keeps its memory for the next time.
-  void take(Departures& other) {
+  void take(PostUnlockActions& other) {
     parkers_.insert(parkers_.end(), other.parkers_.begin(), other.parkers_.end());
     doorbells_.insert(doorbells_.end(), other.doorbells_.begin(), other.doorbells_.end());
     other.parkers_.clear();

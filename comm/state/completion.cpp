@@ -35,7 +35,7 @@ void Context::publish_to_listeners(Request& request, unsigned events) {
   if ((next & RequestWord::queued_bit) != 0 && (seen & RequestWord::queued_bit) == 0) {
     queue_delivery(request);
   }
-  if (parker != nullptr) departures.wake(*parker);
+  if (parker != nullptr) after_unlock.wake(*parker);
 }
 
 void Context::queue_delivery(Request& request) {

@@ -25,10 +25,10 @@
 #include "comm/observe/event_log.hpp"
 #include "comm/observe/hang_watch.hpp"
 #include "comm/state/after_unlock.hpp"
+#include "comm/state/defer_filter.hpp"
 #include "comm/state/driver_instance.hpp"
 #include "comm/state/handle_table.hpp"
 #include "comm/state/message_pool.hpp"
-#include "comm/state/not_yet.hpp"
 #include "comm/state/packet_prefetch.hpp"
 #include "comm/state/peer.hpp"
 #include "comm/state/request.hpp"
@@ -42,7 +42,7 @@
 
 namespace canele::comm {
 
-struct Casts;
+struct MulticastState;
 namespace rendezvous {
 struct State;
 }
@@ -70,7 +70,7 @@ class Context {
   void publish(Request& request, unsigned events) {
     std::uint64_t seen = request.word.load(std::memory_order_relaxed);
     if (seen == 0) {           // no callback, no sleeping waiter, no cancel: the common case
-      if (lock.has_owner()) {  // none can come either, see WordVisit: no atomic operation needed
+      if (lock.has_owner()) {  // none can come either, see RequestWordGuard: no atomic operation needed
         request.word.store(events, std::memory_order_release);
         return;
       }
@@ -80,8 +80,8 @@ class Context {
   }
   void finish(Request& request, int error) {
     if (request.kind == Request::Kind::receive) return finish_receive(request, error);
-    if (request.part == Request::Part::deposited) [[unlikely]]
-      return buffered_send_over(request);
+    if (request.role == Request::InternalRole::buffered) [[unlikely]]
+      return buffered_send_done(request);
     note_outcome(request, error);
     --pending_sends;
     trace(Event::send_done, request.rank, request.session, request.status_tag, request.data.length);
@@ -102,10 +102,10 @@ class Context {
     return known != nullptr ? *known : first_contact(to);
   }
   /// Lists the peer among those whose backlog is to be flushed before the lock is left.
-  void mark_dirty(Peer& p) {
-    if (p.dirty) return;
-    p.dirty = true;
-    dirty.push_back(&p);
+  void mark_backlogged(Peer& p) {
+    if (p.backlogged) return;
+    p.backlogged = true;
+    backlogged_peers.push_back(&p);
   }
 
   // ---- reports --------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class Context {
   /// Ends every request that needs the peer with `error`. Requests whose memory a driver still has end when it gives
   /// that memory back. lost: the peer did not leave in good order. by: the driver that has given back all of the memory
   /// already.
-  virtual void fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverSlot* by = nullptr) = 0;
+  virtual void fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverInstance* by = nullptr) = 0;
   /// A driver has not connected a rail, or has lost it.
   virtual void rail_failed(Rail& rail) = 0;
   /// Drops a packet that a driver gave back after its peer had failed.
@@ -138,19 +138,19 @@ class Context {
   /// eager payloads are then left out of the chunk, and follow as pieces.
   virtual Written write_item(Peer& peer, strategies::Item& item, std::byte* out, Packet* staged) = 0;
   /// The bytes of an item no longer need the user's memory.
-  virtual void item_left(strategies::Item& item) = 0;
+  virtual void item_sent(strategies::Item& item) = 0;
   /// `bytes` bulk bytes have left.
-  virtual void bulk_left(Peer& peer, Request& request, std::size_t bytes) = 0;
-  /// Parses the chunks of a packet; see receive_path::chunks().
+  virtual void bulk_sent(Peer& peer, Request& request, std::size_t bytes) = 0;
+  /// Parses the chunks of a packet; see receive_path::parse_chunks().
   virtual const char* parse_chunks(Peer& peer, std::span<const std::byte> bytes, std::size_t* done) = 0;
-  /// No driver writes to the memory of peer.bundle->landings[index] any more.
-  virtual void landing_closed(Peer& peer, std::size_t index) = 0;
+  /// No driver writes to the memory of peer.rail_group->destinations[index] any more.
+  virtual void destination_closed(Peer& peer, std::size_t index) = 0;
 
   // Of protocol/.
   virtual const char* on_chunk(Peer& peer, const wire::Chunk& chunk) = 0;
   /// Writes the envelope of a large message; see rendezvous/announce.hpp.
   virtual std::byte* write_rts(Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
-                               const Adverts::Theirs* offered) = 0;
+                               const RtrTable::RemoteRtr* offered) = 0;
   /// Moves the data of a large message that was kept, and has met its receive now.
   virtual void start_transfer(Request& request, Message& message) = 0;
   /// A large receive waits in the tables: its sender may be told.
@@ -160,13 +160,13 @@ class Context {
   virtual void forget_rtr(Request& request) = 0;
 
   // Of a multicast: multicast/.
-  /// Returns the bytes that the route of a leg takes in its envelope; write_route() writes them.
-  virtual std::size_t route_size(const Request& leg) const = 0;
-  virtual std::byte* write_route(const Request& leg, std::byte* out) const = 0;
+  /// Returns the bytes that the route of a send takes in its envelope; write_route() writes them.
+  virtual std::size_t route_size(const Request& send) const = 0;
+  virtual std::byte* write_route(const Request& send, std::byte* out) const = 0;
   /// Returns whether the destination takes its data from another rank than this one.
   virtual bool is_read_elsewhere(const Request& request) const = 0;
-  /// Returns where the destination of a shelved leg finds the data.
-  virtual const drivers::Exposure& shelved_source(const Request& leg) const = 0;
+  /// Returns where the destination of a segment_key send finds the data.
+  virtual const drivers::MemoryKey& segment_key_of(const Request& send) const = 0;
   /// A forward has sent all that it could.
   virtual void forward_paused(Request& forward) = 0;
 
@@ -175,8 +175,8 @@ class Context {
   int rank, size;
   LogLevel verbosity;
   std::uint64_t eager_setting;  ///< 0: the driver decides.
-  bool pushes;                  ///< large receives are offered to their senders (RTR).
-  bool crowded;                 ///< more ranks on this host than processing units: spinning does not pay.
+  bool receiver_initiated;      ///< large receives send an RTR to their senders.
+  bool oversubscribed;          ///< more ranks on this host than processing units: spinning does not pay.
   std::uint64_t incarnation;
 
   // ---- shared, each with its own discipline ---------------------------------------------------------------------
@@ -185,47 +185,47 @@ class Context {
   ltask::Sleeper sleeper;
   HangWatch watch;
   EngineCounters counters;
-  std::vector<std::unique_ptr<DriverSlot>> slots;  ///< in order of preference; constant after create().
-  matching::Heater heater;                         ///< warms the matcher's memory.
+  std::vector<std::unique_ptr<DriverInstance>> instances;  ///< in order of preference; constant after create().
+  matching::CacheWarmer cache_warmer;                      ///< warms the matcher's memory.
 
   // ---- under the lock -------------------------------------------------------------------------------------------
   std::unique_ptr<Peer*[]> peers;
   std::vector<std::unique_ptr<Peer>> active_peers;
   SessionTable sessions;
   Matcher matcher;
-  Lookahead lookahead;             ///< prefetches what drivers present.
+  PacketPrefetch packet_prefetch;  ///< prefetches what drivers present.
   HandleTable<Request> sends;      ///< sends that a peer may name: rendezvous, synchronous.
   HandleTable<Request> transfers;  ///< receives whose bulk data is on its way.
   MessagePool messages;
-  NodeFifo held;      ///< messages held by receives without a buffer
-  CreditPool credit;  ///< for unexpected messages
+  NodeFifo matched_unbound;  ///< messages that unbound receives have matched
+  CreditPool credit;         ///< for unexpected messages
   ControlPool controls;
   std::vector<std::unique_ptr<Packet>> free_packets;
   std::vector<std::byte> bulk_staging;  ///< see link/transmit.cpp
-  std::vector<Peer*> dirty;
-  Departures departures;
-  std::vector<Rail*> lulled;        ///< rails delayed until the next progress call.
-  bool lulls_over = false;          ///< that progress call is running.
-  std::uint64_t pending_sends = 0;  ///< not finalized.
+  std::vector<Peer*> backlogged_peers;
+  PostUnlockActions after_unlock;
+  std::vector<Rail*> delayed_rails;  ///< rails delayed until the next progress call.
+  bool flush_delayed = false;        ///< that progress call is running.
+  std::uint64_t pending_sends = 0;   ///< not finalized.
   Stage stage = Stage::running;
-  NotYet not_yet;
+  DeferFilter defer_filter;
   rendezvous::State& large;  ///< large messages on their way; see rendezvous/state.hpp
-  Casts& casts;
-  std::unique_ptr<EventLog> event_log;        ///< nullptr: tracing is off.
-  std::uint64_t flip_countdown;               ///< fault injection; 0: off.
-  bool looks_closely;                         ///< tracing or fault injection is on.
-  std::function<void(Session&)> new_session;  ///< called when a peer is the first to mention a session.
+  MulticastState& multicasts;
+  std::unique_ptr<EventLog> event_log;            ///< nullptr: tracing is off.
+  std::uint64_t flip_countdown;                   ///< fault injection; 0: off.
+  bool inspect_deliveries;                        ///< tracing or fault injection is on.
+  std::function<void(Session&)> session_created;  ///< called when a peer is the first to mention a session.
 
  protected:
   Context(Platform& platform, const Settings& settings, const Bootstrap& bootstrap, rendezvous::State& large,
-          Casts& casts);
+          MulticastState& multicasts);
   ~Context() = default;
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
  private:
   virtual Peer& first_contact(int to) = 0;
-  virtual void buffered_send_over(Request& request) = 0;
+  virtual void buffered_send_done(Request& request) = 0;
   [[gnu::always_inline]] void note_outcome(Request& request, int error) {
     assert(request.stage != Request::Stage::idle && "a request ends once");
     request.status_error = error;
@@ -240,8 +240,8 @@ class Context {
 };
 
 inline void Request::begin(const Context& of) {
-  withheld = offering = copying = false;
-  part = Part::none;
+  credit_blocked = advertising = copying = false;
+  role = InternalRole::none;
   tick = of.watch.tick();
 }
 

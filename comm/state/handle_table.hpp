@@ -10,7 +10,7 @@
 //                                                    a free one's object is the index of the next free one
 //
 // Rejected: sending pointers, because a peer could name any address.
-// Rejected: one array that doubles. A rank with a million offered sends would stop to copy 8 MiB, and hold twice what
+// Rejected: one array that doubles. A rank with a million announced sends would stop to copy 8 MiB, and hold twice what
 // it needs.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Message: one that has arrived and has not been received. It is unexpected, or held by an unbound receive
+// Message: one that has arrived and has not been received. It is unexpected, or matched by an unbound receive
 // (canele_irecv_late). Control: a small chunk to be sent that belongs to no request.
 //
 // Used by protocol/. Called by the thread that holds the engine's lock.
@@ -8,7 +8,7 @@
 // A message is one block of exactly the needed size. It begins with a cache line that the matcher and the protocol
 // share. Then follow the fields that only some messages need, and the message's bytes.
 //
-//   │ Message: key, links, traits, stored │ Origin (rendezvous, synchronous) │ stored bytes │ exposure │
+//   │ Message: key, links, traits, stored │ Origin (rendezvous, synchronous) │ stored bytes │ rkey │
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/matching/arrivals.hpp"
+#include "comm/matching/arrival_index.hpp"
 #include "comm/matching/node.hpp"
 #include "comm/wire/wire.hpp"
 #include "strategies/strategy.hpp"
@@ -27,17 +27,17 @@ namespace canele::comm {
 struct Message : UnexpectedNode {
   /// Extra fields of a message whose sender waits for an answer.
   struct Origin {
-    std::uint64_t length = 0;     ///< of the message as sent.
-    std::uint64_t handle = 0;     ///< of the send.
-    std::uint16_t exposure = 0;   ///< bytes of the memory key (exposure), which follows the stored bytes.
-    std::uint8_t exposed_by = 0;  ///< see DriverSlot::mark().
-    std::uint32_t cast = 0;       ///< the root's number of a multicast; 0: no multicast.
+    std::uint64_t length = 0;        ///< of the message as sent.
+    std::uint64_t handle = 0;        ///< of the send.
+    std::uint16_t rkey = 0;          ///< bytes of the memory key, which follows the stored bytes.
+    std::uint8_t rkey_driver = 0;    ///< see DriverInstance::driver_tag().
+    std::uint32_t multicast_id = 0;  ///< the root's number of a multicast; 0: no multicast.
   };
 
   bool rendezvous() const { return has(is_rendezvous); }
   bool synchronous() const { return has(is_synchronous); }
-  bool confirm() const { return has(must_confirm); }  ///< rendezvous: see wire::Rts
-  bool charged() const { return has(is_charged); }    ///< counted in its sender's allowance
+  bool needs_fin() const { return has(needs_fin_trait); }  ///< rendezvous: see wire::Rts
+  bool charged() const { return has(is_charged); }         ///< counted in its sender's receive window
   bool has_origin() const { return origin_size(traits) != 0; }
 
   /// Returns the length of the message as sent. `stored` bytes of it are here: all of it (eager), or its header
@@ -48,14 +48,16 @@ struct Message : UnexpectedNode {
   const Origin& origin() const { return *reinterpret_cast<const Origin*>(this + 1); }
   const std::byte* bytes_alone() const { return reinterpret_cast<const std::byte*>(this + 1); }  ///< without an origin
   std::byte* bytes() { return reinterpret_cast<std::byte*>(this + 1) + origin_size(traits); }
-  std::span<const std::byte> exposed() { return {bytes() + stored, std::size_t{origin().exposure}}; }
+  std::span<const std::byte> rkey() { return {bytes() + stored, std::size_t{origin().rkey}}; }
   std::size_t size() const {
-    return sizeof(Message) + origin_size(traits) + stored + (has_origin() ? origin().exposure : 0u);
+    return sizeof(Message) + origin_size(traits) + stored + (has_origin() ? origin().rkey : 0u);
   }
   /// Returns the credit that the message was charged.
-  std::uint64_t price() const { return rendezvous() ? wire::charge_of_rts(stored) : wire::charge_of_eager(stored); }
+  std::uint64_t credit_cost() const {
+    return rendezvous() ? wire::credit_cost_of_rts(stored) : wire::credit_cost_of_eager(stored);
+  }
 
-  static constexpr std::uint8_t is_rendezvous = 1, is_synchronous = 2, must_confirm = 4, is_charged = 8;
+  static constexpr std::uint8_t is_rendezvous = 1, is_synchronous = 2, needs_fin_trait = 4, is_charged = 8;
   static constexpr std::size_t origin_size(std::uint8_t traits) {
     return (traits & (is_rendezvous | is_synchronous)) != 0 ? sizeof(Origin) : 0;
   }
@@ -64,7 +66,7 @@ struct Message : UnexpectedNode {
   bool has(std::uint8_t trait) const { return (traits & trait) != 0; }
 };
 static_assert(sizeof(Message) == 64);
-static_assert(sizeof(Message) + sizeof(Message::Origin) + sizeof(Listing) + 2 * sizeof(void*) <= wire::envelope_charge,
+static_assert(sizeof(Message) + sizeof(Message::Origin) + sizeof(IndexEntry) + 2 * sizeof(void*) <= wire::envelope_cost,
               "what it takes, malloc's own included");
 
 /// A control chunk that waits for its packet.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Lookahead: prefetches what the next chunks will read, both in the current packet and in the packets behind it.
+// PacketPrefetch: prefetches what the next chunks will read, both in the current packet and in the packets behind it.
 //
-// DriverSlot uses it for each packet of a driver that shows what comes next. For other drivers, protocol/receive uses
-// it for each packet of several chunks. Called by the thread that holds the engine's lock.
+// DriverInstance uses it for each packet of a driver that shows what comes next. For other drivers, protocol/receive
+// uses it for each packet of several chunks. Called by the thread that holds the engine's lock.
 //
 // A message that arrives among many posted receives misses the cache three times in a row: for the table, the receive,
 // and its buffer. The misses of several messages overlap if each step begins a few messages before the next step.
@@ -29,7 +29,7 @@ namespace canele::comm {
 struct Peer;
 class Session;
 
-class Lookahead {
+class PacketPrefetch {
  public:
   using Packet = std::span<const std::byte>;
   static constexpr std::uint32_t most = 32;  ///< packets, including the one in hand; also chunks
@@ -53,7 +53,7 @@ class Lookahead {
   void start_anew(const Peer& peer);
   void add(Packet packet);
   bool open();
-  std::uint64_t foresee_table(const Matcher& matcher);
+  std::uint64_t prefetch_table(const Matcher& matcher);
 
   const Peer* peer_ = nullptr;
   bool has_one_ = false;

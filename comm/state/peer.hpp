@@ -9,9 +9,9 @@
 // A peer that this rank never communicates with costs one pointer.
 //
 //   Engine.peers[rank] ──▶ Peer ──▶ Strategy (its backlog)
-//                            ├──▶ rails[] ──▶ Rail ──▶ DriverSlot ──▶ Driver      rail: the one preferred now
+//                            ├──▶ rails[] ──▶ Rail ──▶ DriverInstance ──▶ Driver      rail: the one preferred now
 //                            │                 └──▶ Packet (at most one on its way)
-//                            ├──▶ Bundle (only with several rails: what is not acknowledged yet)
+//                            ├──▶ RailGroup (only with several rails: what is not acknowledged yet)
 //                            └──▶ names of sessions, both ways
 #pragma once
 
@@ -40,15 +40,15 @@ namespace canele::comm {
 
 class Context;
 class Session;
-struct DriverSlot;
+struct DriverInstance;
 struct Peer;
 
 /// An RTS in a packet whose memory the driver registers only when it gets the packet, because registering may take a
 /// system call.
-struct LateExposure {
+struct DeferredRegistration {
   static constexpr int most_pieces = 8;
   Request* request;
-  std::size_t rts_at, exposure_at;  ///< in Packet::staging
+  std::size_t rts_at, rkey_at;  ///< in Packet::staging
   iovec pieces[most_pieces];
   int count;
   std::uint64_t handle = 0;
@@ -65,45 +65,45 @@ struct Packet {
   int piece_count = 0;
   std::size_t size = 0;
   bool bulk = false;
-  std::uint64_t bulk_key = 0, bulk_offset = 0;
-  std::vector<LateExposure> late;
+  std::uint64_t transfer_id = 0, bulk_offset = 0;
+  std::vector<DeferredRegistration> late;
 };
 
 /// What a driver's token points to.
-struct InFlight {
-  bool pull = false;  ///< a rendezvous::Pull, else a Rail
+struct DriverToken {
+  bool is_get = false;  ///< a rendezvous::RmaCopy, else a Rail
 };
 
-struct alignas(64) Rail : InFlight {
+struct alignas(64) Rail : DriverToken {
   static constexpr std::size_t longest_inline = 232;  ///< in bytes, whatever the driver supports
-  static constexpr std::size_t longest_at_once = 16 * 1024;
+  static constexpr std::size_t longest_fast = 16 * 1024;
   enum class State : std::uint8_t {
     idle,     ///< can take a packet.
     connect,  ///< system-call driver: waits until its server connects.
-    held,     ///< memory driver: has a plan for which the driver was full.
+    blocked,  ///< memory driver: has a plan for which the driver was full.
     staged,   ///< system-call driver: has a packet that waits for its server.
     sending   ///< the driver has the packet; its memory is in use.
   };
   Peer* peer = nullptr;
-  DriverSlot* slot = nullptr;
+  DriverInstance* instance = nullptr;
   State state = State::idle;
   bool up = false;                   ///< connected.
   bool dead = false;                 ///< has failed: carries nothing more, in either direction.
   bool local = false;                ///< data on this rail does not leave the host; known once connected.
-  std::size_t inline_below = 0;      ///< shorter messages, in bytes, go in one inline send.
-  std::size_t at_once_below = 0;     ///< other messages shorter than this go in a packet of their own; 0: no fast path.
+  std::size_t inline_limit = 0;      ///< shorter messages, in bytes, go in one inline send.
+  std::size_t fast_limit = 0;        ///< other messages shorter than this go in a packet of their own; 0: no fast path.
   bool full = false;                 ///< the driver reported full; ready() will follow.
-  bool said_closing = false;         ///< carries nothing more that this rank sends.
-  bool lulled = false;               ///< delayed: in the engine's list of rails that wait for the next progress call.
+  bool rail_close_sent = false;      ///< carries nothing more that this rank sends.
+  bool delayed = false;              ///< in the engine's list of rails that wait for the next progress call.
   std::uint64_t last_packet_ns = 0;  ///< when the last one was sent, for drivers with a gap.
-  std::unique_ptr<Packet> packet;    ///< of a system-call driver, or a held plan.
-  std::shared_ptr<KeptPacket> kept;  ///< several rails: what `packet` points into.
-  bool in_flush = false;             ///< on its way to the driver's server, or not back yet.
-  drivers::Address address;          ///< where to connect.
-  drivers::SharedLines lines;        ///< see rendezvous/receiver_initiated.hpp.
+  std::unique_ptr<Packet> packet;    ///< of a system-call driver, or a blocked plan.
+  std::shared_ptr<UnackedPacket> unacked;  ///< several rails: what `packet` points into.
+  bool in_flush = false;                   ///< on its way to the driver's server, or not back yet.
+  drivers::Address address;                ///< where to connect.
+  drivers::SharedLines lines;              ///< see rendezvous/receiver_initiated.hpp.
   Rail* next_flush = nullptr;
-  bool told_of_death = false;  ///< the launcher has reported the peer's death, and the driver has been told
-  Rail* next_death = nullptr;
+  bool failure_reported = false;  ///< the launcher has reported the peer's death, and the driver has been told
+  Rail* next_failed = nullptr;
   drivers::Status result = drivers::Status::ok;  ///< of the last hand-over
   struct SentOp : Op {
     Rail* rail = nullptr;
@@ -113,50 +113,50 @@ struct alignas(64) Rail : InFlight {
 /// State of one peer. With many active peers this state falls out of the nearest cache. So what a short message needs,
 /// on any path, is in the first two cache lines.
 struct alignas(64) Peer {
-  enum class State : std::uint8_t { resolving, connecting, up, left, failed };  // gone() is true in the last two
+  enum class State : std::uint8_t { resolving, connecting, up, left, failed };  // disconnected(): the last two
 
   int rank = 0;
   State state = State::resolving;
-  bool dirty = false;                         ///< in the engine's list of peers with a backlog.
+  bool backlogged = false;                    ///< in the engine's list of peers with a backlog.
   bool closing = false;                       ///< the peer leaves, so the end of one of its rails is no loss.
   Rail* rail = nullptr;                       ///< the preferred one of the live rails.
   std::uint32_t next_out = 1, next_in = 1;    ///< envelope numbers.
-  std::uint64_t credit = wire::first_credit;  ///< credit that may still be spent; 0 while sends are withheld.
+  std::uint64_t credit = wire::first_credit;  ///< credit that may still be spent; 0 while sends are blocked.
   SessionNames names;
   int error = CANELE_OK;  ///< why the peer failed
 
   PeerCounters counters;
-  Allowance allowance;  ///< what the peer may send
+  ReceiveWindow receive_window;  ///< what the peer may send
 
   RecentEnvelopes recent;
   std::string reason;
   std::uint64_t incarnation = 0;             ///< of its process, once a driver has reported it
   std::vector<std::unique_ptr<Rail>> rails;  ///< in order of preference; at least one
-  std::unique_ptr<Bundle> bundle;            ///< see link/sequencing.hpp
+  std::unique_ptr<RailGroup> rail_group;     ///< see link/sequencing.hpp
   std::unique_ptr<strategies::Strategy> backlog;
   std::uint64_t next_age = 0;
-  std::uint64_t queued_bytes = 0;                   ///< in the backlog, as packed
-  std::size_t chunks_done = 0;                      ///< bytes done of a packet that comes again after memory ran out.
-  std::uint64_t credit_heard = wire::first_credit;  ///< total that the peer has granted.
-  std::unique_ptr<Withheld> withheld;               ///< made at the first withheld send.
-  std::unique_ptr<Asking> asking;                   ///< made when the peer first withholds a send.
-  std::unique_ptr<Adverts> adverts;                 ///< made at the first advert.
-  Blob address;                                     ///< what the peer published.
-  std::size_t next_group = 0;                       ///< next driver group to try.
+  std::uint64_t queued_bytes = 0;                     ///< in the backlog, as packed
+  std::size_t chunks_done = 0;                        ///< bytes done of a packet that comes again after memory ran out.
+  std::uint64_t credit_granted = wire::first_credit;  ///< total that the peer has granted.
+  std::unique_ptr<BlockedSends> blocked_sends;        ///< made at the first blocked send.
+  std::unique_ptr<Asking> asking;                     ///< made when the peer first has a blocked send.
+  std::unique_ptr<RtrTable> rtr_table;                ///< made at the first RTR.
+  Blob address;                                       ///< what the peer published.
+  std::size_t next_group = 0;                         ///< next driver group to try.
   LastEvent last_event;
 
-  Rail* rail_of(const DriverSlot& slot) const {
+  Rail* rail_of(const DriverInstance& instance) const {
     for (const auto& one : rails) {
-      if (one->slot == &slot) return one.get();
+      if (one->instance == &instance) return one.get();
     }
     return nullptr;
   }
   /// Returns whether a rail may still come up.
   bool connects() const {
     return std::any_of(rails.begin(), rails.end(),
-                       [](const auto& one) { return one->slot != nullptr && !one->up && !one->dead; });
+                       [](const auto& one) { return one->instance != nullptr && !one->up && !one->dead; });
   }
-  bool gone() const { return state >= State::left; }
+  bool disconnected() const { return state >= State::left; }
   /// Returns whether nothing is queued for the peer and no packet is on its way to a driver.
   bool quiet() const {
     return backlog->empty() &&
@@ -164,7 +164,7 @@ struct alignas(64) Peer {
   }
 };
 
-static_assert(offsetof(Peer, counters) == 64 && offsetof(Peer, allowance) + offsetof(Allowance, stored) == 128,
+static_assert(offsetof(Peer, counters) == 64 && offsetof(Peer, receive_window) + offsetof(ReceiveWindow, stored) == 128,
               "what a short message needs is in two lines");
 
 }  // namespace canele::comm

@@ -39,7 +39,7 @@ struct Message;
 struct Rail;
 
 /// Kinds of operations in the engine's submission queue.
-enum class OpKind : std::uint8_t { send, receive, bind, cancel, probe, reprioritize, sent, pulled, call };
+enum class OpKind : std::uint8_t { send, receive, bind, cancel, probe, reprioritize, sent, transfer_done, call };
 struct Op : ltask::SubmitLock::Node {
   OpKind kind;
 };
@@ -91,7 +91,7 @@ struct DeliveryTask : ltask::Task {};  ///< delivers events
 struct Direction {
   struct Receive {
     PostedNode node;
-    Message* message;  ///< held by an unbound receive
+    Message* message;  ///< matched by an unbound receive
     Peer* peer;        ///< rendezvous or RTR: the sender
     Sink* sink;        ///< the multicast that it has matched
   };
@@ -107,20 +107,20 @@ struct Direction {
 struct Outcome {
   enum class Kind : std::uint8_t { null, send, receive };
   enum class Stage : std::uint8_t {
-    idle,    ///< finalized, or never posted.
-    posted,  ///< submitted; a send: in the backlog.
-    held,    ///< an unbound receive that holds its message.
-    moving,  ///< data moves (rendezvous), or a synchronous send waits for its acknowledgement.
-    listed,  ///< finalized, and in a completion queue until the program takes it out.
+    idle,             ///< finalized, or never posted.
+    posted,           ///< submitted; a send: in the backlog.
+    matched_unbound,  ///< an unbound receive that has matched its message.
+    moving,           ///< data moves (rendezvous), or a synchronous send waits for its acknowledgement.
+    listed,           ///< finalized, and in a completion queue until the program takes it out.
   };
-  /// The request's role in a multicast, if any; see comm/multicast/state.hpp.
-  enum class Part : std::uint8_t {
+  /// The role of an internal request, if any; see comm/multicast/state.hpp.
+  enum class InternalRole : std::uint8_t {
     none,
-    leg,       ///< a send with a route: a Leg.
-    shelved,   ///< a Leg whose data is in a broadcast segment.
-    forward,   ///< a send of another rank's data: a Forward.
-    stock,     ///< a receive into memory of the engine.
-    deposited  ///< not a multicast: a deposit::Deposit.
+    destination_send,  ///< a send with a route: a DestinationSend.
+    in_segment,        ///< a DestinationSend whose data is in a broadcast segment.
+    child_send,        ///< a send of another rank's data: a ChildSend.
+    relay_buffer,      ///< a receive into memory of the engine.
+    buffered           ///< not a multicast: a buffered::BufferedSend.
   };
 
   std::atomic<std::uint64_t> word;
@@ -134,17 +134,17 @@ struct Outcome {
   Kind kind;
   Stage stage;
   bool synchronous;  ///< send: finalized only after the match
-  bool late;         ///< receive without a buffer
+  bool unbound;      ///< receive without a buffer
   bool rendezvous;   ///< send: goes by RTS
   bool cancelled;
-  bool confirmed;        ///< send: the receiver has all of the data, but a rail may still use the memory.
-  bool confirm;          ///< rendezvous: the sender keeps the data until its arrival is confirmed.
-  std::uint64_t handle;  ///< the peer's name for this request; 0: none. In a posted receive: offered (RTR)
+  bool fin_received;     ///< send: the receiver has all of the data, but a rail may still use the memory.
+  bool needs_fin;        ///< rendezvous: the sender keeps the data until FIN.
+  std::uint64_t handle;  ///< the peer's name for this request; 0: none. In a posted receive: it has an RTR
   canele_data_t data;
-  bool withheld;  ///< send: waits for credit.
-  bool offering;  ///< send: withheld, with an offer of it in the backlog or in a packet.
-  bool copying;   ///< a local task copies chunks of it; see rendezvous/shared_copy.hpp.
-  Part part;
+  bool credit_blocked;  ///< send: waits for credit.
+  bool advertising;     ///< send: credit-blocked, with its blocked envelope in the backlog or in a packet.
+  bool copying;         ///< a local task copies chunks of it; see rendezvous/shared_copy.hpp.
+  InternalRole role;
   std::uint32_t tick;  ///< when it was posted; see observe/hang_watch.hpp
 };
 
@@ -158,10 +158,10 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
   void* queue_argument;
   Request* queue_next;
   std::uint16_t header;  ///< send: bytes that travel ahead
-  bool streams;          ///< large: goes through the driver's buffers, because both ends wait. Set once, by the poster
+  bool both_ends_wait;   ///< large: goes through the driver's buffers, because both ends wait. Set once, by the poster
   union {
-    std::uint64_t bulk_key;  ///< send: the receiver's name for the transfer; receive: the sender's name for the send
-    Request* flow_next;      ///< these four while the send is withheld: see state/withheld.hpp
+    std::uint64_t transfer_id;  ///< send: the receiver's name for the transfer; receive: the sender's name for the send
+    Request* flow_next;         ///< these four while the send is credit-blocked: see state/blocked_sends.hpp
   };
   union {
     std::uint64_t moved;  ///< bulk bytes sent or received; receive: undefined before its RTR or rendezvous
@@ -173,11 +173,11 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
   };
   union {
     Rail* bulk_rail;  ///< send: the rail of its bulk data
-    std::uint64_t withheld_number;
+    std::uint64_t blocked_number;
   };
-  std::uint64_t exposure;  ///< send: the driver's name for its registered memory; 0: none
-  Request* withheld_next;  ///< see state/withheld.hpp
-  Request* withheld_prev;
+  std::uint64_t registration;  ///< send: the driver's name for its registered memory; 0: none
+  Request* blocked_next;       ///< see state/blocked_sends.hpp
+  Request* blocked_prev;
 
   /// Initializes the fields of a new request that are outside of its first cache line.
   void begin(const Context& of);
@@ -192,7 +192,7 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
   }
 
   /// Returns whether the envelope of a send has left. Only then may the peer refer to the send: peers can guess names.
-  bool announced() const { return stage == Stage::moving || (withheld && !offering); }
+  bool announced() const { return stage == Stage::moving || (credit_blocked && !advertising); }
   bool finalized() const { return (word.load(std::memory_order_acquire) & event::finalized) != 0; }
 };
 

@@ -17,7 +17,7 @@ void prepare_send(Request& request, Session& session, int rank, std::uint64_t ta
   request.synchronous = request.rendezvous = false;
   request.header = static_cast<std::uint16_t>(header);
   request.bulk_rail = nullptr;
-  request.exposure = 0;
+  request.registration = 0;
   request.handle = 0;
   request.moved = request.expected = 0;
   new (&request.item) strategies::Item;

@@ -27,8 +27,8 @@ inline void prepare_outcome(Request& request, Session& session, Request::Kind ki
   request.told = 0;
   request.kind = kind;  // eight bytes in order of their addresses: the compiler merges them into one store
   request.stage = Request::Stage::idle;
-  request.synchronous = request.late = request.rendezvous = request.cancelled = false;
-  request.confirmed = request.confirm = false;
+  request.synchronous = request.unbound = request.rendezvous = request.cancelled = false;
+  request.fin_received = request.needs_fin = false;
 }
 /// Returns true if no callback or queue is registered for the next use of a postable request. It may then end without
 /// events.

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Adverts: what the two ends of a pair know of each other's posted receives (RTRs). Claims: which end copies which
-// chunk.
+// RtrTable: what the two ends of a pair know of each other's posted receives (RTRs). ChunkClaims: which end copies
+// which chunk.
 //
-// Used by rendezvous/receiver_initiated and rendezvous/shared_copy. Adverts are accessed under the engine's lock;
-// Claims by any thread of either process.
+// Used by rendezvous/receiver_initiated and rendezvous/shared_copy. The table is accessed under the engine's lock;
+// ChunkClaims by any thread of either process.
 //
-// The line that a Claims works on is memory that another process changes. Every word that is read is checked: a process
-// that lies can spoil only its own transfer.
+// The line that a ChunkClaims works on is memory that another process changes. Every word that is read is checked: a
+// process that lies can spoil only its own transfer.
 //
-//   receiver: mine[i] ──▶ Request ──▶ its place in the transfers        sender: theirs[] (oldest first)
+//   receiver: local[i] ──▶ Request ──▶ its place in the transfers        sender: remote[] (oldest first)
 //                │                                                                │
-//                └────────── shared line i of the receiver ◀── Claims ────────────┘
+//                └──────── shared line i of the receiver ◀── ChunkClaims ─────────┘
 //
-//   word 0:  generation 32 │ taken 1 │ claimed from the back 15 │ from the front 16
+//   word 0:  generation 32 │ acquired 1 │ claimed from the back 15 │ from the front 16
 //   word 1:  generation 32 │ failed 1 │ chunks done 31
 //
 // The receiver takes chunks from the front, the sender from the back. Each end thus goes on where its last copy ended.
@@ -36,30 +36,30 @@ namespace canele::comm {
 
 struct Request;
 namespace rendezvous {
-struct Pull;
+struct RmaCopy;
 }
 
 /// One transfer that both ends may copy, seen from either end.
-class Claims {
+class ChunkClaims {
  public:
-  Claims() = default;
-  Claims(drivers::SharedLine& line, std::uint32_t generation)
+  ChunkClaims() = default;
+  ChunkClaims(drivers::SharedLine& line, std::uint32_t generation)
       : next_(&line.words[0]), done_(&line.words[1]), generation_(std::uint64_t{generation} << 32) {}
   explicit operator bool() const { return next_ != nullptr; }
 
-  /// Receiver: allows the sender to take the transfer. The release store pairs with the exchange in take(), so that the
-  /// sender sees word 1 as reset.
+  /// Receiver: allows the sender to take the transfer. The release store pairs with the exchange in acquire(), so that
+  /// the sender sees word 1 as reset.
   void open() {
     done_->store(generation_, std::memory_order_relaxed);
     next_->store(generation_, std::memory_order_release);
   }
-  /// Receiver: withdraws the offer. Returns false if the sender has taken it.
+  /// Receiver: withdraws the RTR. Returns false if the sender has acquired it.
   bool close() { return change(generation_, generation_ | most); }
-  /// Sender: takes the offer, for a message that is for this receive and no other. Returns false if the receiver has
+  /// Sender: acquires the RTR, for a message that is for this receive and no other. Returns false if the receiver has
   /// withdrawn it.
-  bool take() { return change(generation_, generation_ | taken_bit); }
-  bool taken() const {
-    return (next_->load(std::memory_order_acquire) & ~std::uint64_t{most}) == (generation_ | taken_bit);
+  bool acquire() { return change(generation_, generation_ | acquired_bit); }
+  bool acquired() const {
+    return (next_->load(std::memory_order_acquire) & ~std::uint64_t{most}) == (generation_ | acquired_bit);
   }
 
   /// Receiver: forbids any further claim, whether or not the sender has taken the transfer.
@@ -74,17 +74,17 @@ class Claims {
   /// Claims chunks that neither end copies yet. The caller must call copied() for them. Several chunks are claimed at a
   /// time, because a kernel call costs a considerable part of the copy of a chunk. While both ends copy, a claim is up
   /// to half of what is left. It is up to all of it if only this end has claimed so far.
-  Range claim(From from, std::uint32_t chunks) {
-    const std::uint32_t most_at_once = chunks > 32 ? 2 : 4;  // so one turn (tasks_per_turn) copies at most 4 MiB
+  Range claim_chunks(From from, std::uint32_t chunks) {
+    const std::uint32_t most_per_claim = chunks > 32 ? 2 : 4;  // so one turn (tasks_per_turn) copies at most 4 MiB
     std::uint64_t seen = next_->load(std::memory_order_relaxed);
     for (;;) {
       const auto front = static_cast<std::uint32_t>(seen & 0xffff),
                  back = static_cast<std::uint32_t>(seen >> 16 & 0x7fff);
-      if ((seen & ~std::uint64_t{most}) != (generation_ | taken_bit) || front + back >= chunks) return {};
+      if ((seen & ~std::uint64_t{most}) != (generation_ | acquired_bit) || front + back >= chunks) return {};
       const std::uint32_t left = chunks - front - back;
       const auto [own, others] = from == From::front ? std::pair(front, back) : std::pair(back, front);
       const bool alone = own != 0 && others == 0;
-      const std::uint32_t count = std::min(alone ? left : std::max(left / 2, 1u), most_at_once);
+      const std::uint32_t count = std::min(alone ? left : std::max(left / 2, 1u), most_per_claim);
       const std::uint64_t then = seen + (std::uint64_t{count} << (from == From::front ? 0 : 16));
       if (!next_->compare_exchange_weak(seen, then, std::memory_order_acq_rel)) continue;
       return {from == From::front ? front : chunks - back - count, count};
@@ -100,7 +100,7 @@ class Claims {
   bool any_failed() const { return (done_->load(std::memory_order_acquire) & failed_bit) != 0; }
 
  private:
-  static constexpr std::uint32_t most = 0x7fffffff, taken_bit = 0x80000000, failed_bit = 0x80000000;
+  static constexpr std::uint32_t most = 0x7fffffff, acquired_bit = 0x80000000, failed_bit = 0x80000000;
 
   bool change(std::uint64_t from, std::uint64_t to) {
     return next_->compare_exchange_strong(from, to, std::memory_order_acq_rel);
@@ -111,34 +111,34 @@ class Claims {
   std::uint64_t generation_ = 0;
 };
 
-/// The RTRs (adverts) of one pair, both ways.
-struct Adverts {
+/// The RTRs of one pair, both ways.
+struct RtrTable {
   static constexpr int most = 16;
-  static constexpr std::size_t exposure_room = 40;
+  static constexpr std::size_t rkey_room = 40;
   static constexpr std::size_t shortest = 32 * 1024;  ///< receive that is worth an RTR, in bytes
 
   /// A local receive that its sender knows of; by shared line.
-  struct Mine {
+  struct LocalRtr {
     Request* request = nullptr;
     std::uint32_t generation = 0;
   };
   /// A receive of the peer.
-  struct Theirs {
+  struct RemoteRtr {
     std::uint64_t tag, key, length;
     std::uint32_t session;  ///< the local number of the session
     std::uint32_t generation;
     std::uint16_t line;
-    std::uint16_t exposure_size;
-    std::array<std::byte, exposure_room> exposure;
+    std::uint16_t rkey_size;
+    std::array<std::byte, rkey_room> rkey;
   };
-  std::array<Mine, most> mine;
-  std::vector<Theirs> theirs;
-  std::vector<Theirs>::iterator find(std::uint32_t session, std::uint64_t tag) {
-    return std::find_if(theirs.begin(), theirs.end(),
-                        [&](const Theirs& one) { return one.tag == tag && one.session == session; });
+  std::array<LocalRtr, most> local;
+  std::vector<RemoteRtr> remote;
+  std::vector<RemoteRtr>::iterator find(std::uint32_t session, std::uint64_t tag) {
+    return std::find_if(remote.begin(), remote.end(),
+                        [&](const RemoteRtr& one) { return one.tag == tag && one.session == session; });
   }
   /// Receives that have matched their messages and wait for a line; linked by next_free.
-  rendezvous::Pull *first_waiting = nullptr, *last_waiting = nullptr;
+  rendezvous::RmaCopy *first_waiting = nullptr, *last_waiting = nullptr;
 };
 
 /// Remembers the sessions and tags of the last envelopes written to a peer. An RTR that was under way meanwhile belongs

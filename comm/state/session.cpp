@@ -61,7 +61,7 @@ bool SessionTable::open(Session& session) {
 
 void SessionTable::close(Session& session) {
   session.open = false;
-  settle(session);
+  release_if_unused(session);
 }
 
 std::size_t SessionTable::made_by(std::int32_t peer) const {

@@ -50,7 +50,7 @@ class Session {
   bool order_across_tags = false;
   bool has_wire = false;
   std::uint64_t pending = 0;   ///< requests posted and not finalized.
-  std::uint32_t holds = 0;     ///< buffered sends (deposits) not ended; they outlive the closing.
+  std::uint32_t holds = 0;     ///< buffered sends not ended; they outlive the closing.
   std::uint32_t mentions = 0;  ///< numbers by which peers refer to this session.
   std::int32_t maker = -1;     ///< the peer that mentioned it first, until it is opened here.
   std::size_t place = 0;       ///< index in the table.
@@ -65,7 +65,7 @@ class Session {
   bool serves(std::uint64_t tag) const { return std::find(served.begin(), served.end(), tag) != served.end(); }
   /// Returns whether canele_finalize itself receives the messages of this session. See
   /// collectives/discard_receiver.hpp, and the last barrier.
-  bool drained_at_end() const { return label.starts_with("group:") || label == "canele.finalize"; }
+  bool discarded_at_end() const { return label.starts_with("group:") || label == "canele.finalize"; }
   bool needed() const { return open || has_wire || pending + holds + mentions + match.unexpected != 0; }
 };
 
@@ -87,7 +87,7 @@ class SessionTable {
   void close(Session& session);
   /// Releases the session if nothing needs it any more; called after a reason to keep it has ended. It may be gone
   /// afterwards.
-  void settle(Session& session) {
+  void release_if_unused(Session& session) {
     if (!session.open && session.has_wire && session.holds == 0) give_back_wire(session);
     if (!session.needed()) recycle(session);
   }

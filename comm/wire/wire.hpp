@@ -9,36 +9,43 @@
 //
 //    chunk:   tag u64 | seq u32 | session u16 | type u8 | size u8 | [size u32, if the u8 is 255] | size bytes: payload
 //
-//    type          tag              seq        payload
-//    eager         the user's tag   envelope   the message
-//    eager_sync    the user's tag   envelope   u64 handle of the send, then the message
-//    rts           the user's tag   envelope   Rts, header bytes, exposure bytes
-//    cts           handle of send   0          Cts
-//    fin           handle of send   0          u32 outcome: 0 delivered, 4 the receiver has let go of the message, 7 no
-//                                              memory there, else the message could not be read
-//    ack           handle of send   outcome    (none): 0: a synchronous eager message was matched; else as of fin
-//    session       0                epoch      the label; announces `session` before its first use, and takes the place
-//                                              of what it meant before
-//    bye           0                0          (none): the peer leaves in good order
-//    numbered      packet number    upto       (none): first in its packet, see docs; `upto` acknowledges, low 32 bits
-//    seen          upto             0          (none): acknowledges numbered packets up to that number
-//    rtr           tag of receive   0          Rtr, exposure bytes: an exact receive in `session`, for the peer to fill
-//    share         handle of send   0          Rtr, exposure bytes: it has met a receive, and both ends may copy it
-//    placed        key of receive   0          (none): the sender has ended the last chunk of it
-//    again         key of transfer  0          (none): the sender lost the rail of these bulk bytes, and asks for a cts
-//    credit        total            0          (none): what the receiver has granted so far, see state/credit.hpp
-//    withheld      1 or 0           episode    (none): the sender keeps messages back for want of credit; no longer
-//    resume        stamp            episode    Resume: offer what is withheld and fits; or (none): all, from the oldest
-//    offer         the user's tag   batch      Offer, Rts, header bytes, exposure bytes: no envelope; forgotten, unless
-//                                              a receive that was posted before `stamp` takes it, or a probe wants it
-//    answer        mask             batch      (none): which offers of the batch were taken, a bit each
-//    cast          the user's tag   envelope   Route, ranks that are served (u32 each), then as rts
-//    want          multicast        0          Want: the sender of this asks its server for data of a multicast
-//    served        multicast        0          i32 root: the sender of this has all of it, or asks another rank
-//    elsewhere     multicast        0          i32 root: it is to be asked, not the server
-//    closing       0                0          (none): its sender leaves; this rail of several ends here, and is not
-//                                              lost
-//    resumed       questions        episode    (none): how many a resume has asked and have had all that fits
+//    type                tag              seq        payload
+//    eager               the user's tag   envelope   the message
+//    eager_sync          the user's tag   envelope   u64 handle of the send, then the message
+//    rts                 the user's tag   envelope   Rts, header bytes, rkey bytes
+//    cts                 handle of send   0          Cts
+//    fin                 handle of send   0          u32 outcome: 0 delivered, 4 the receiver has let go of the
+//                                                    message, 7 no memory there, else the message could not be read
+//    ack                 handle of send   outcome    (none): 0: a synchronous eager message was matched; else as of fin
+//    session             0                epoch      the label; announces `session` before its first use, and takes the
+//                                                    place of what it meant before
+//    bye                 0                0          (none): the peer leaves in good order
+//    sequenced           packet number    upto       (none): first in its packet, see docs; `upto` acknowledges, low 32
+//                                                    bits
+//    cumulative_ack      upto             0          (none): acknowledges sequenced packets up to that number
+//    rtr                 tag of receive   0          Rtr, rkey bytes: an exact receive in `session`, for the peer
+//                                                    to fill
+//    shared_copy         handle of send   0          Rtr, rkey bytes: it has met a receive, and both ends may copy
+//                                                    it
+//    copy_done           key of receive   0          (none): the sender has ended the last chunk of it
+//    regrant             key of transfer  0          (none): the sender lost the rail of these bulk bytes, and asks for
+//                                                    a cts
+//    credit              total            0          (none): what the receiver has granted so far, see state/credit.hpp
+//    blocked             1 or 0           episode    (none): the sender has credit-blocked messages; none any more
+//    solicit             solicit id       episode    Solicit: advertise the blocked messages that fit; or (none): all,
+//                                                    from the oldest
+//    blocked_envelope    the user's tag   batch      BlockedEnvelope, Rts, header bytes, rkey bytes: no envelope;
+//                                                    forgotten, unless a receive that was posted before the solicit id
+//                                                    takes it, or a probe wants it
+//    blocked_reply       mask             batch      (none): which envelopes of the batch were taken, a bit each
+//    multicast_rts       the user's tag   envelope   Route, ranks of the children (u32 each), then as rts
+//    multicast_cts       multicast        0          MulticastCts: the sender of this asks its parent for data of a
+//                                                    multicast
+//    multicast_done      multicast        0          i32 root: the sender of this has all of it, or asks another rank
+//    multicast_redirect  multicast        0          i32 root: it is to be asked, not the parent
+//    rail_close          0                0          (none): its sender leaves; this rail of several ends here, and is
+//                                                    not lost
+//    solicit_done        count            episode    (none): how many solicits have had all that fits
 #pragma once
 
 #include <array>
@@ -64,23 +71,23 @@ enum class Type : std::uint8_t {
   ack,
   session,
   bye,
-  numbered,
-  seen,
-  again,
+  sequenced,
+  cumulative_ack,
+  regrant,
   rtr,
-  placed,
+  copy_done,
   credit,
-  withheld,
-  resume,
-  offer,
-  answer,
-  cast,
-  want,
-  served,
-  elsewhere,
-  closing,
-  share,
-  resumed
+  blocked,
+  solicit,
+  blocked_envelope,
+  blocked_reply,
+  multicast_rts,
+  multicast_cts,
+  multicast_done,
+  multicast_redirect,
+  rail_close,
+  shared_copy,
+  solicit_done
 };
 
 struct Head {
@@ -102,27 +109,27 @@ inline std::array<std::uint64_t, 2> words_of(const Head& head) {
 }
 
 struct Rts {
-  std::uint64_t handle;    ///< of the send
-  std::uint64_t length;    ///< of the message
-  std::uint16_t header;    ///< bytes of the message that follow
-  std::uint16_t exposure;  ///< bytes of the exposure that follow the header
+  std::uint64_t handle;  ///< of the send
+  std::uint64_t length;  ///< of the message
+  std::uint16_t header;  ///< bytes of the message that follow
+  std::uint16_t rkey;    ///< bytes of the rkey, which follows the header
   std::uint8_t synchronous;
-  std::uint8_t confirm;  ///< the sender keeps the data until fin, also if it streams the message.
-  std::uint8_t exposed;  ///< mark of the driver by which the receiver may read the memory; 0: none
+  std::uint8_t needs_fin;    ///< the sender keeps the data until fin, also if it streams the message.
+  std::uint8_t rkey_driver;  ///< tag of the driver by which the receiver may read the memory; 0: none
   std::uint8_t reserved;
-  std::uint64_t receive;  ///< key of the offered receive for it, see Rtr: both ends copy; 0: it is to be matched
+  std::uint64_t receive;  ///< key of the RTR's receive for it, see Rtr: both ends copy; 0: it is to be matched
 };
 static_assert(sizeof(Rts) == 32);
 
-/// Ready to receive: the offer of a posted receive, or of one that has met its message. Chunks of 128 KiB or more are
-/// claimed in a shared line; see state/rtr_table.hpp.
+/// Ready to receive: a posted receive, or one that has met its message, shown to its sender. Chunks of 128 KiB or more
+/// are claimed in a shared line; see state/rtr_table.hpp.
 struct Rtr {
   std::uint64_t key;     ///< of the receive
   std::uint64_t length;  ///< bytes that it has room for
   std::uint32_t seen;    ///< envelopes below this number had come from the peer when it was posted; share: 0
   std::uint32_t generation;
-  std::uint16_t line;      ///< of the receiver's shared lines
-  std::uint16_t exposure;  ///< bytes of the exposure that follow
+  std::uint16_t line;  ///< of the receiver's shared lines
+  std::uint16_t rkey;  ///< bytes of the rkey, which follows
   std::uint32_t reserved;
 };
 static_assert(sizeof(Rtr) == 32);
@@ -134,48 +141,48 @@ struct Cts {
 };
 static_assert(sizeof(Cts) == 24);
 
-/// What a receive, or a probe, wants of the messages that are withheld.
-struct Resume {
+/// What a receive, or a probe, wants of the blocked messages.
+struct Solicit {
   std::uint64_t tag, mask;  ///< no bit of the tag is outside of the mask
   std::uint32_t probe;      ///< 1: one message is enough, and is kept
   std::uint32_t reserved;
 };
-static_assert(sizeof(Resume) == 24);
+static_assert(sizeof(Solicit) == 24);
 
-struct Offer {
-  std::uint64_t stamp;  ///< of a resume: only receives that are older may take it
-  std::uint8_t index;   ///< in its batch
-  std::uint8_t count;   ///< offers in the batch
-  std::uint8_t probe;   ///< a probe has asked for it
+struct BlockedEnvelope {
+  std::uint64_t solicit_id;  ///< of a solicit: only receives that are older may take it
+  std::uint8_t index;        ///< in its batch
+  std::uint8_t count;        ///< envelopes in the batch
+  std::uint8_t probe;        ///< a probe has asked for it
   std::uint8_t reserved[5];
 };
-static_assert(sizeof(Offer) == 16);
+static_assert(sizeof(BlockedEnvelope) == 16);
 
 /// Stands ahead of the Rts of a multicast; see comm/multicast/state.hpp.
 struct Route {
-  std::uint32_t id;      ///< the root's number for the multicast
-  std::uint32_t lowest;  ///< all multicasts of the root with lower numbers have ended everywhere.
-  std::int32_t server;   ///< the rank to ask for the data; -1: the root
-  std::uint32_t serves;  ///< how many ranks follow that will ask the receiver
+  std::uint32_t id;        ///< the root's number for the multicast
+  std::uint32_t lowest;    ///< all multicasts of the root with lower numbers have ended everywhere.
+  std::int32_t parent;     ///< the rank to ask for the data; -1: the root
+  std::uint32_t children;  ///< how many ranks follow, the children of the receiver
 };
 static_assert(sizeof(Route) == 16);
 
-struct Want {
+struct MulticastCts {
   std::uint64_t key;     ///< goes with every bulk packet
   std::uint64_t offset;  ///< of the message
   std::uint64_t length;  ///< bytes wanted from there
   std::int32_t root;
   std::uint32_t reserved;
 };
-static_assert(sizeof(Want) == 32);
+static_assert(sizeof(MulticastCts) == 32);
 
-// Flow control. Both ends count by these charges. envelope_charge: what a message that is kept costs besides its bytes.
+// Flow control. Both ends count by these costs. envelope_cost: what a message that is kept costs besides its bytes.
 // first_credit: what each peer may send before it hears anything.
-inline constexpr std::uint64_t envelope_charge = 256, first_credit = 16384;
-inline constexpr std::uint64_t longest_exposure = 256;  ///< drivers::Exposure::max_size
-inline constexpr std::uint64_t charge_of_eager(std::uint64_t length) { return envelope_charge + length; }
-inline constexpr std::uint64_t charge_of_rts(std::uint64_t header) {
-  return envelope_charge + longest_exposure + header;
+inline constexpr std::uint64_t envelope_cost = 256, first_credit = 16384;
+inline constexpr std::uint64_t longest_rkey = 256;  ///< drivers::MemoryKey::max_size
+inline constexpr std::uint64_t credit_cost_of_eager(std::uint64_t length) { return envelope_cost + length; }
+inline constexpr std::uint64_t credit_cost_of_rts(std::uint64_t header) {
+  return envelope_cost + longest_rkey + header;
 }
 
 inline constexpr std::size_t max_label =

@@ -2,10 +2,10 @@
 //
 // check: watches both sides of the contract and reports each violation, with the call and the rank. See decorators.hpp.
 //
-// Called as drivers/driver.hpp says of a driver. A remote_copy() by another thread is only inspected, never recorded.
+// Called as drivers/driver.hpp says of a driver. An rma() by another thread is only inspected, never recorded.
 //
 //   peers_:  rank ──▶ asked, up, failed, owed             tokens_:  token ──▶ rank      (one entry per operation)
-//   granted_: (rank, key) ──▶ bytes that landing() gave and landed() has not taken back
+//   granted_: (rank, transfer id) ──▶ bytes that bulk_destination() gave and bulk_written() has not taken back
 //
 // It repairs nothing: after the report, a wrong call is passed on unchanged. Reports end after most_reports.
 #include <atomic>
@@ -121,21 +121,21 @@ class Check final : public Decorator {
     reserved_ = -1;
     Decorator::commit_impl(rank, size);
   }
-  Status bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+  Status bulk_send_impl(Rank rank, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces, int count,
                         std::size_t size, Token token) override {
     begin_send("bulk_send", rank);
     check_pieces("bulk_send", rank, pieces, count, size);
     if (size > capabilities_.max_bulk) by_engine("bulk_send", rank, "over max_bulk");
-    const Status status = Decorator::bulk_send_impl(rank, key, offset, pieces, count, size, token);
+    const Status status = Decorator::bulk_send_impl(rank, transfer_id, offset, pieces, count, size, token);
     if (status == Status::pending && capabilities_.memory_only) {
       by_driver("bulk_send", rank, "a memory_only driver answered pending");
     }
     return end("bulk_send", rank, status, token);
   }
-  Status remote_copy_impl(Rank rank, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
-                          const iovec* pieces, int count, std::size_t size, Token token) override {
-    const Status status = Decorator::remote_copy_impl(rank, access, exposure, offset, pieces, count, size, token);
-    if (!capabilities_.copies_anywhere) return end("remote_copy", rank, status, token);
+  Status rma_impl(Rank rank, RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset, const iovec* pieces,
+                  int count, std::size_t size, Token token) override {
+    const Status status = Decorator::rma_impl(rank, op, rkey, offset, pieces, count, size, token);
+    if (!capabilities_.rma_any_thread) return end("rma", rank, status, token);
     if (status == Status::pending || status == Status::full) wrong_copy_.store(true, std::memory_order_relaxed);
     return status;
   }
@@ -143,7 +143,7 @@ class Check final : public Decorator {
     if (polling_) by_engine("poll", context().rank, "from inside a call back");
     if (!open_) by_engine("poll", context().rank, "the driver is not open");
     if (wrong_copy_.exchange(false, std::memory_order_relaxed)) {
-      by_driver("remote_copy", context().rank, "with copies_anywhere it answers ok or failed");
+      by_driver("rma", context().rank, "with rma_any_thread it answers ok or failed");
     }
     polling_ = true;
     reported_ = false;
@@ -186,31 +186,32 @@ class Check final : public Decorator {
     if (bytes.empty() || bytes.size() > capabilities_.max_packet)
       by_driver("packet", from, "0 bytes, or over max_packet");
     const Take take = Decorator::packet(from, bytes);
-    reported_ = reported_ || take != Take::later;
-    if (take == Take::refused) end_peer(from);
+    reported_ = reported_ || take != Take::retry;
+    if (take == Take::rejected) end_peer(from);
     return take;
   }
-  int landing(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max) override {
-    called("landing", from, true);
-    if (length == 0 || max <= 0) by_driver("landing", from, "asks for nothing");
-    const int count = Decorator::landing(from, key, offset, length, out, max);
+  int bulk_destination(Rank from, std::uint64_t transfer_id, std::uint64_t offset, std::uint64_t length, iovec* out,
+                       int max) override {
+    called("bulk_destination", from, true);
+    if (length == 0 || max <= 0) by_driver("bulk_destination", from, "asks for nothing");
+    const int count = Decorator::bulk_destination(from, transfer_id, offset, length, out, max);
     std::uint64_t covered = 0;
     for (int i = 0; i < count; ++i) covered += out[i].iov_len;
-    if (count > max || covered > length) by_engine("landing", from, "more than was asked for");
-    if (count > 0 && covered == 0) by_engine("landing", from, "pieces without bytes");
-    if (count > 0) granted_[{from, key}] += covered;
+    if (count > max || covered > length) by_engine("bulk_destination", from, "more than was asked for");
+    if (count > 0 && covered == 0) by_engine("bulk_destination", from, "pieces without bytes");
+    if (count > 0) granted_[{from, transfer_id}] += covered;
     return count;
   }
-  void landed(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override {
-    called("landed", from, true);
-    const auto found = granted_.find({from, key});
+  void bulk_written(Rank from, std::uint64_t transfer_id, std::uint64_t offset, std::uint64_t length) override {
+    called("bulk_written", from, true);
+    const auto found = granted_.find({from, transfer_id});
     if (found == granted_.end() || found->second < length) {
-      by_driver("landed", from, "more than landing() gave");
+      by_driver("bulk_written", from, "more than bulk_destination() gave");
     } else if ((found->second -= length) == 0) {
       granted_.erase(found);
     }
     reported_ = true;
-    Decorator::landed(from, key, offset, length);
+    Decorator::bulk_written(from, transfer_id, offset, length);
   }
   void done(Token token, Status status) override {
     reported_ = true;
@@ -254,7 +255,7 @@ class Check final : public Decorator {
   std::size_t reserved_size_ = 0;
   int reports_ = 0;
   bool open_ = false, polling_ = false, closing_ = false;
-  bool reported_ = false;  ///< in this poll; a packet that the engine answers `later` is no event
+  bool reported_ = false;  ///< in this poll; a packet that the engine answers `retry` is no event
   std::atomic<bool> wrong_copy_{false};
 };
 

@@ -3,12 +3,12 @@
 // checksum: adds a CRC32C to every byte that a driver carries, and never delivers data whose sum is wrong.
 //
 //   packet:   bytes of the engine                          | u8 1 | u32 sum of all before
-//   bulk:     u64 key | u64 offset | bytes of the transfer | u8 2 | u32 sum of all before       little-endian
+//   bulk:     u64 transfer id | u64 offset | bytes of the transfer | u8 2 | u32 sum of all before       little-endian
 //
 // The engine wraps it around every driver but self, if CANELE_CHECKSUM=packets. drivers/driver.hpp gives the threading.
 //
 // Bulk data goes in packets, too, and is copied once more after its sum is verified. A stream into the user's memory
-// would be wrong there before the error was known. For this reason there is no remote_copy() and no exposure either.
+// would be wrong there before the error was known. For this reason there is no rma() and no memory key either.
 //
 // Rejected: a sum in the engine's chunks (every driver, and the path of small messages, would pay for it also when it
 // is off). Rejected: a sum per message (it would be known after delivery, and would not tell which rail damaged the
@@ -65,8 +65,8 @@ class Checksum final : public Decorator {
     can.max_packet -= trailer_size;
     can.max_bulk = can.max_packet - bulk_head_size;
     can.max_inline = can.max_inline > trailer_size ? std::min(can.max_inline, longest_inline) - trailer_size : 0;
-    can.get = can.put = can.copies_anywhere = can.copies_by_hardware = false;
-    can.exposure_size = 0;
+    can.get = can.put = can.rma_any_thread = can.rma_by_hardware = false;
+    can.rkey_size = 0;
     can.shared_lines = 0;
     return status;
   }
@@ -85,9 +85,9 @@ class Checksum final : public Decorator {
     return send(peer, What::packet, nullptr, pieces, count, size, token);
   }
 
-  Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+  Status bulk_send_impl(Rank peer, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces, int count,
                         std::size_t size, Token token) override {
-    const std::uint64_t head[] = {key, offset};
+    const std::uint64_t head[] = {transfer_id, offset};
     static_assert(sizeof head == bulk_head_size);
     return send(peer, What::bulk, head, pieces, count, size, token);
   }
@@ -123,10 +123,10 @@ class Checksum final : public Decorator {
     return one;
   }
   /// Recycles the entries of `under_way_` that are complete.
-  template <typename Over>
-  void give_back(Over over) {
+  template <typename Filter>
+  void give_back(Filter is_complete) {
     for (std::size_t i = under_way_.size(); i-- > 0;) {
-      if (!over(under_way_[i])) continue;
+      if (!is_complete(under_way_[i])) continue;
       spare_.push_back(std::move(under_way_[i].around));
       std::swap(under_way_[i], under_way_.back());
       under_way_.pop_back();
@@ -161,17 +161,18 @@ class Checksum final : public Decorator {
     bytes = bytes.first(summed - 1);
     if (what == What::packet) return engine().packet(from, bytes);
     if (what != What::bulk || bytes.size() <= bulk_head_size) return damaged(from, bytes.size());
-    return land(from, bytes);
+    return write_bulk(from, bytes);
   }
 
-  Take land(Rank from, std::span<const std::byte> bytes) {
-    std::uint64_t key, offset;
-    std::memcpy(&key, bytes.data(), sizeof key);
-    std::memcpy(&offset, bytes.data() + sizeof key, sizeof offset);
+  Take write_bulk(Rank from, std::span<const std::byte> bytes) {
+    std::uint64_t transfer_id, offset;
+    std::memcpy(&transfer_id, bytes.data(), sizeof transfer_id);
+    std::memcpy(&offset, bytes.data() + sizeof transfer_id, sizeof offset);
     bytes = bytes.subspan(bulk_head_size);
     while (!bytes.empty()) {
       std::array<iovec, 16> pieces;
-      const int count = engine().landing(from, key, offset, bytes.size(), pieces.data(), pieces.size());
+      const int count =
+          engine().bulk_destination(from, transfer_id, offset, bytes.size(), pieces.data(), pieces.size());
       std::size_t part = 0;
       for (int i = 0; i < count; ++i) {
         std::memcpy(pieces[static_cast<std::size_t>(i)].iov_base, bytes.data() + part,
@@ -179,7 +180,7 @@ class Checksum final : public Decorator {
         part += pieces[static_cast<std::size_t>(i)].iov_len;
       }
       if (part == 0) break;  // no receive wants the bytes
-      engine().landed(from, key, offset, part);
+      engine().bulk_written(from, transfer_id, offset, part);
       offset += part;
       bytes = bytes.subspan(part);
     }
@@ -191,10 +192,10 @@ class Checksum final : public Decorator {
     failed(from, true,
            std::string(capabilities_.name) + ": rank " + std::to_string(from) + " sent a packet of " +
                std::to_string(size) + " bytes whose checksum is wrong: it was damaged on the way");
-    return Take::refused;
+    return Take::rejected;
   }
 
-  void connected(Rank rank) override {  // without shared lines, which serve remote_copy()
+  void connected(Rank rank) override {  // without shared lines, which serve rma()
     met(rank, inner().incarnation_of(rank));
     if (inner().is_local(rank)) stays_here(rank);
     engine().connected(rank);

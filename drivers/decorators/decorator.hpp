@@ -49,17 +49,17 @@ class Decorator : public Driver, protected DriverEvents {
   }
   std::span<std::byte> reserve_impl(Rank peer, std::size_t size) override { return inner_->reserve(peer, size); }
   void commit_impl(Rank peer, std::size_t size) override { inner_->commit(peer, size); }
-  Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+  Status bulk_send_impl(Rank peer, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces, int count,
                         std::size_t size, Token token) override {
-    return inner_->bulk_send(peer, key, offset, pieces, count, size, token);
+    return inner_->bulk_send(peer, transfer_id, offset, pieces, count, size, token);
   }
-  Status expose_impl(Rank peer, Access access, const iovec* pieces, int count, Exposure* exposure) override {
-    return inner_->expose(peer, access, pieces, count, exposure);
+  Status register_memory_impl(Rank peer, RmaOp op, const iovec* pieces, int count, MemoryKey* rkey) override {
+    return inner_->register_memory(peer, op, pieces, count, rkey);
   }
-  void withdraw_impl(std::uint64_t handle) override { inner_->withdraw(handle); }
-  Status remote_copy_impl(Rank peer, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
-                          const iovec* pieces, int count, std::size_t size, Token token) override {
-    return inner_->remote_copy(peer, access, exposure, offset, pieces, count, size, token);
+  void deregister_impl(std::uint64_t handle) override { inner_->deregister(handle); }
+  Status rma_impl(Rank peer, RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset, const iovec* pieces,
+                  int count, std::size_t size, Token token) override {
+    return inner_->rma(peer, op, rkey, offset, pieces, count, size, token);
   }
   int poll_impl(int budget) override { return inner_->poll(budget); }
   int descriptor_impl() const override { return inner_->descriptor(); }
@@ -76,11 +76,12 @@ class Decorator : public Driver, protected DriverEvents {
   void close_impl() override { inner_->close(); }
 
   Take packet(Rank from, std::span<const std::byte> bytes) override { return engine().packet(from, bytes); }
-  int landing(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max) override {
-    return engine().landing(from, key, offset, length, out, max);
+  int bulk_destination(Rank from, std::uint64_t transfer_id, std::uint64_t offset, std::uint64_t length, iovec* out,
+                       int max) override {
+    return engine().bulk_destination(from, transfer_id, offset, length, out, max);
   }
-  void landed(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override {
-    engine().landed(from, key, offset, length);
+  void bulk_written(Rank from, std::uint64_t transfer_id, std::uint64_t offset, std::uint64_t length) override {
+    engine().bulk_written(from, transfer_id, offset, length);
   }
   void done(Token token, Status status) override { engine().done(token, status); }
   void ready(Rank rank) override { engine().ready(rank); }
@@ -102,7 +103,7 @@ class Decorator : public Driver, protected DriverEvents {
       rank = from.rank;
       size = from.size;
       job = from.job;
-      crowded = from.crowded;
+      oversubscribed = from.oversubscribed;
       incarnation = from.incarnation;
       argument = from.argument;
       secret = from.secret;
@@ -113,7 +114,7 @@ class Decorator : public Driver, protected DriverEvents {
     std::string setting(std::string_view name, std::string_view fallback) override {
       return outer->setting(name, fallback);
     }
-    Rank next_death() override { return outer->next_death(); }
+    Rank next_failed_rank() override { return outer->next_failed_rank(); }
     void log(int level, std::string_view text) override { outer->log(level, text); }
   };
 

@@ -13,7 +13,7 @@
 //     delay[:us=N][:room=BYTES]    holds each packet and bulk piece back for N µs, in order
 //     fault[:seed=N][:full=P][:burst=N][:short=P][:kill=N][:lose-rail=N][:rank=N]
 //                                  full:       with probability P, answers full though there is room, for `burst` polls
-//                                  short:      with probability P, asks landing() in small parts
+//                                  short:      with probability P, asks bulk_destination() in small parts
 //                                  kill:       reports `rank`, else the first to get there, as dead at its Nth packet
 //                                  lose-rail:  reports all peers as failed, not lost, at the Nth packet in total
 //     check                        reports violations of the contract by engine or driver (level 0)

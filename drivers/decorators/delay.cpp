@@ -3,10 +3,10 @@
 // delay: holds packets and bulk pieces back on the sending side, in order, by the context's clock. See decorators.hpp.
 //
 // drivers/driver.hpp gives the threading. All data is copied (a send answers ok at once). Delayed data is sent from
-// poll(), which then rings the receiver's doorbell itself. remote_copy() is not delayed.
+// poll(), which then rings the receiver's doorbell itself. rma() is not delayed.
 //
-//   Lane (by peer):  | held | held | held |      front is sent when it is due and the wrapped driver takes it
-//   in_flight_:      token ──▶ held              the wrapped driver still reads its bytes
+//   Lane (by peer):  | delayed | delayed | delayed |      front is sent when it is due and the wrapped driver takes it
+//   in_flight_:      token ──▶ delayed              the wrapped driver still reads its bytes
 //
 // Rejected: one queue for all peers. A peer that reads nothing would delay the others.
 #include <deque>
@@ -17,7 +17,7 @@
 namespace canele::drivers {
 namespace {
 
-constexpr int close_polls = 10'000;  ///< for the data that is still held at the end
+constexpr int close_polls = 10'000;  ///< for the data that is still delayed at the end
 
 class Delay final : public Decorator {
  public:
@@ -25,83 +25,83 @@ class Delay final : public Decorator {
       : Decorator(std::move(wrapped)), delay_ns_(ns), room_(room) {}
 
  private:
-  struct Held {
+  struct DelayedPacket {
     std::uint64_t due_ns = 0;
     bool bulk = false;
-    std::uint64_t key = 0, offset = 0;
+    std::uint64_t transfer_id = 0, offset = 0;
     std::vector<std::byte> bytes;
     Rank peer = -1;
   };
   struct Lane {
-    std::deque<std::unique_ptr<Held>> held;
+    std::deque<std::unique_ptr<DelayedPacket>> delayed;
     bool blocked = false;     ///< the wrapped driver owes this decorator a ready()
     bool owes_ready = false;  ///< this decorator owes the engine a ready()
     bool failed = false;
   };
 
   bool has_room(Lane& lane, std::size_t size) {
-    if (held_bytes_ == 0 || held_bytes_ + size <= room_) return true;
+    if (delayed_bytes_ == 0 || delayed_bytes_ + size <= room_) return true;
     lane.owes_ready = true;
     return false;
   }
-  Status hold(Rank peer, std::unique_ptr<Held> held) {
+  Status delay(Rank peer, std::unique_ptr<DelayedPacket> delayed) {
     Lane& lane = lanes_[peer];
     if (lane.failed) return Status::failed;
-    if (!has_room(lane, held->bytes.size())) return Status::full;
-    append(peer, lane, std::move(held));
+    if (!has_room(lane, delayed->bytes.size())) return Status::full;
+    append(peer, lane, std::move(delayed));
     return Status::ok;
   }
-  void append(Rank peer, Lane& lane, std::unique_ptr<Held> held) {
-    held->due_ns = context().now_ns() + delay_ns_;
-    held->peer = peer;
-    held_bytes_ += held->bytes.size();
-    lane.held.push_back(std::move(held));
+  void append(Rank peer, Lane& lane, std::unique_ptr<DelayedPacket> delayed) {
+    delayed->due_ns = context().now_ns() + delay_ns_;
+    delayed->peer = peer;
+    delayed_bytes_ += delayed->bytes.size();
+    lane.delayed.push_back(std::move(delayed));
   }
-  Status hold(Rank peer, const iovec* pieces, int count, std::size_t size) {
-    auto held = std::make_unique<Held>();
-    held->bytes = gather(pieces, count, size);
-    return hold(peer, std::move(held));
+  Status delay(Rank peer, const iovec* pieces, int count, std::size_t size) {
+    auto delayed = std::make_unique<DelayedPacket>();
+    delayed->bytes = gather(pieces, count, size);
+    return delay(peer, std::move(delayed));
   }
 
   Status send_inline_impl(Rank peer, const void* head, std::size_t head_size, const void* body,
                           std::size_t body_size) override {
     const iovec pieces[2] = {{const_cast<void*>(head), head_size}, {const_cast<void*>(body), body_size}};
-    return hold(peer, pieces, 2, head_size + body_size);
+    return delay(peer, pieces, 2, head_size + body_size);
   }
   Status send_packet_impl(Rank peer, const iovec* pieces, int count, std::size_t size, Token) override {
-    return hold(peer, pieces, count, size);
+    return delay(peer, pieces, count, size);
   }
-  Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+  Status bulk_send_impl(Rank peer, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces, int count,
                         std::size_t size, Token) override {
-    auto held = std::make_unique<Held>();
-    held->bulk = true;
-    held->key = key;
-    held->offset = offset;
-    held->bytes = gather(pieces, count, size);
-    return hold(peer, std::move(held));
+    auto delayed = std::make_unique<DelayedPacket>();
+    delayed->bulk = true;
+    delayed->transfer_id = transfer_id;
+    delayed->offset = offset;
+    delayed->bytes = gather(pieces, count, size);
+    return delay(peer, std::move(delayed));
   }
   std::span<std::byte> reserve_impl(Rank peer, std::size_t size) override {
     Lane& lane = lanes_[peer];
     if (lane.failed || !has_room(lane, size)) return {};
-    reserved_ = std::make_unique<Held>();
+    reserved_ = std::make_unique<DelayedPacket>();
     reserved_->bytes.resize(size);
-    held_bytes_ += size;  // promised to the reservation
+    delayed_bytes_ += size;  // promised to the reservation
     return reserved_->bytes;
   }
   void commit_impl(Rank peer, std::size_t size) override {
-    auto held = std::move(reserved_);
-    held_bytes_ -= held->bytes.size();
+    auto delayed = std::move(reserved_);
+    delayed_bytes_ -= delayed->bytes.size();
     Lane& lane = lanes_[peer];
     if (size == 0 || lane.failed) return;
-    held->bytes.resize(size);
-    append(peer, lane, std::move(held));
+    delayed->bytes.resize(size);
+    append(peer, lane, std::move(delayed));
   }
 
   int poll_impl(int budget) override {
     int events = Decorator::poll_impl(budget);
-    if (held_bytes_ > 0) events += send_due(false);
+    if (delayed_bytes_ > 0) events += send_due(false);
     for (auto& [rank, lane] : lanes_) {
-      if (!lane.owes_ready || lane.failed || held_bytes_ > room_ / 2) continue;
+      if (!lane.owes_ready || lane.failed || delayed_bytes_ > room_ / 2) continue;
       lane.owes_ready = false;
       engine().ready(rank);
       ++events;
@@ -114,7 +114,7 @@ class Delay final : public Decorator {
     int sent = 0;
     const std::uint64_t now = context().now_ns();
     for (auto& [rank, lane] : lanes_) {
-      while (!lane.held.empty() && !lane.blocked && !lane.failed && (all || lane.held.front()->due_ns <= now)) {
+      while (!lane.delayed.empty() && !lane.blocked && !lane.failed && (all || lane.delayed.front()->due_ns <= now)) {
         if (!send_front(rank, lane)) break;
         ++sent;
       }
@@ -122,36 +122,37 @@ class Delay final : public Decorator {
     return sent;
   }
   bool send_front(Rank rank, Lane& lane) {
-    Held& held = *lane.held.front();
-    const iovec piece = {held.bytes.data(), held.bytes.size()};
-    const Status status = held.bulk ? inner().bulk_send(rank, held.key, held.offset, &piece, 1, piece.iov_len, &held)
-                                    : inner().send_packet(rank, &piece, 1, piece.iov_len, &held);
+    DelayedPacket& delayed = *lane.delayed.front();
+    const iovec piece = {delayed.bytes.data(), delayed.bytes.size()};
+    const Status status =
+        delayed.bulk ? inner().bulk_send(rank, delayed.transfer_id, delayed.offset, &piece, 1, piece.iov_len, &delayed)
+                     : inner().send_packet(rank, &piece, 1, piece.iov_len, &delayed);
     if (status == Status::full) {
       lane.blocked = true;
       return false;
     }
-    held_bytes_ -= piece.iov_len;
-    if (status == Status::pending) in_flight_[&held] = std::move(lane.held.front());
-    lane.held.pop_front();  // failed: the wrapped driver reports it, or has done so
+    delayed_bytes_ -= piece.iov_len;
+    if (status == Status::pending) in_flight_[&delayed] = std::move(lane.delayed.front());
+    lane.delayed.pop_front();  // failed: the wrapped driver reports it, or has done so
     if (inner().wants_wake(rank)) inner().wake(rank);
     return true;
   }
 
   bool arm_impl(bool on) override {
-    // The descriptor does not become readable when held data is due.
+    // The descriptor does not become readable when delayed data is due.
     if (on && waits_for_time()) return false;
     return Decorator::arm_impl(on);
   }
   bool waits_for_time() const {
     for (const auto& [rank, lane] : lanes_) {
-      if (!lane.failed && (lane.owes_ready || (!lane.held.empty() && !lane.blocked))) return true;
+      if (!lane.failed && (lane.owes_ready || (!lane.delayed.empty() && !lane.blocked))) return true;
     }
     return false;
   }
 
   void close_impl() override {
     closing_ = true;
-    for (int i = 0; i < close_polls && held_bytes_ > 0; ++i) {
+    for (int i = 0; i < close_polls && delayed_bytes_ > 0; ++i) {
       send_due(true);
       inner().poll(64);
     }
@@ -159,17 +160,18 @@ class Delay final : public Decorator {
   }
 
   Take packet(Rank from, std::span<const std::byte> bytes) override {
-    return closing_ ? Take::later : Decorator::packet(from, bytes);
+    return closing_ ? Take::retry : Decorator::packet(from, bytes);
   }
-  int landing(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max) override {
-    return closing_ ? 0 : Decorator::landing(from, key, offset, length, out, max);
+  int bulk_destination(Rank from, std::uint64_t transfer_id, std::uint64_t offset, std::uint64_t length, iovec* out,
+                       int max) override {
+    return closing_ ? 0 : Decorator::bulk_destination(from, transfer_id, offset, length, out, max);
   }
-  void landed(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override {
-    if (!closing_) Decorator::landed(from, key, offset, length);
+  void bulk_written(Rank from, std::uint64_t transfer_id, std::uint64_t offset, std::uint64_t length) override {
+    if (!closing_) Decorator::bulk_written(from, transfer_id, offset, length);
   }
   void done(Token token, Status status) override {
     if (in_flight_.erase(token) > 0 || closing_) return;
-    Decorator::done(token, status);  // of a remote_copy()
+    Decorator::done(token, status);  // of an rma()
   }
   void ready(Rank rank) override { lanes_[rank].blocked = false; }
   void connected(Rank rank) override {
@@ -178,18 +180,18 @@ class Delay final : public Decorator {
   void failed(Rank rank, bool lost, std::string_view reason) override {
     Lane& lane = lanes_[rank];
     lane.failed = true;
-    for (const auto& held : lane.held) held_bytes_ -= held->bytes.size();
-    lane.held.clear();
+    for (const auto& delayed : lane.delayed) delayed_bytes_ -= delayed->bytes.size();
+    lane.delayed.clear();
     std::erase_if(in_flight_, [rank](const auto& entry) { return entry.second->peer == rank; });
     if (!closing_) Decorator::failed(rank, lost, reason);
   }
 
   const std::uint64_t delay_ns_;
   const std::size_t room_;
-  std::size_t held_bytes_ = 0;
+  std::size_t delayed_bytes_ = 0;
   std::map<Rank, Lane> lanes_;
-  std::unordered_map<Token, std::unique_ptr<Held>> in_flight_;
-  std::unique_ptr<Held> reserved_;
+  std::unordered_map<Token, std::unique_ptr<DelayedPacket>> in_flight_;
+  std::unique_ptr<DelayedPacket> reserved_;
   bool closing_ = false;
 };
 

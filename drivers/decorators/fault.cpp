@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // fault: does what the contract allows but good drivers seldom do. See decorators.hpp. It answers full at odd times,
-// splits landings into small parts, lets a peer die at a chosen packet, or loses a rail. Its seed is random or chosen,
+// splits bulk data into small parts, lets a peer die at a chosen packet, or loses a rail. Its seed is random or chosen,
 // and logged.
 //
-// drivers/driver.hpp gives the threading; a remote_copy() by any thread reads only dead_.
+// drivers/driver.hpp gives the threading; an rma() by any thread reads only dead_.
 //
 //   Life of a peer here:   up ──Nth packet──▶ dying ──no memory in use──▶ dead ──▶ failed() to the engine
 //
-// A peer that is to die first becomes silent (`dying`): its sends answer full, its packets are refused. Its death is
-// reported only after the wrapped driver has given back the memory of its operations and landings.
+// A peer that is to die first becomes silent (`dying`): its sends answer full, its packets are rejected. Its death is
+// reported only after the wrapped driver has given back the memory of its operations and bulk data.
 //
 // Operation (in operations_, keyed by its own address, which is the token that the wrapped driver gets): the rank, and
 // the token of the engine. Rejected: passing the engine's tokens on. The engine may use one token for several
@@ -40,8 +40,8 @@ class Fault final : public Decorator {
     int blocked = 0;          ///< polls for which sends still answer full
     bool inner_owes = false;  ///< the wrapped driver owes a ready()
     bool owes = false;        ///< the engine waits for a ready()
-    bool up = false, dying = false, gone = false, lost = false;
-    bool closed = false;  ///< a refused packet made the wrapped driver close it
+    bool up = false, dying = false, failed = false, lost = false;
+    bool closed = false;  ///< a rejected packet made the wrapped driver close it
     std::uint64_t packets = 0;
     int pending = 0;
     std::uint64_t granted = 0;  ///< bytes of the engine's memory that the wrapped driver may still write
@@ -87,7 +87,7 @@ class Fault final : public Decorator {
     peer.owes = true;
     return Status::full;
   }
-  Status settle(Rank rank, Status status) {
+  Status account(Rank rank, Status status) {
     Peer& peer = peers_[rank];
     if (status == Status::full) peer.owes = peer.inner_owes = true;
     if (status == Status::ok || status == Status::pending) count_packet(rank, peer);
@@ -100,7 +100,7 @@ class Fault final : public Decorator {
     operations_[own] = std::move(made);
     return own;
   }
-  Status settle_operation(Rank rank, Token own, Status status) {
+  Status account_operation(Rank rank, Token own, Status status) {
     if (status == Status::pending) {
       ++peers_[rank].pending;
     } else {
@@ -112,45 +112,45 @@ class Fault final : public Decorator {
   Status send_inline_impl(Rank rank, const void* head, std::size_t head_size, const void* body,
                           std::size_t body_size) override {
     const Status may = admit(rank);
-    return may != Status::ok ? may : settle(rank, Decorator::send_inline_impl(rank, head, head_size, body, body_size));
+    return may != Status::ok ? may : account(rank, Decorator::send_inline_impl(rank, head, head_size, body, body_size));
   }
   Status send_packet_impl(Rank rank, const iovec* pieces, int count, std::size_t size, Token token) override {
     const Status may = admit(rank);
     if (may != Status::ok) return may;
     const Token own = wrap(rank, token);
     const Status status = Decorator::send_packet_impl(rank, pieces, count, size, own);
-    return settle(rank, settle_operation(rank, own, status));
+    return account(rank, account_operation(rank, own, status));
   }
-  Status bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+  Status bulk_send_impl(Rank rank, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces, int count,
                         std::size_t size, Token token) override {
     const Status may = admit(rank);
     if (may != Status::ok) return may;
     const Token own = wrap(rank, token);
-    const Status status = Decorator::bulk_send_impl(rank, key, offset, pieces, count, size, own);
-    return settle(rank, settle_operation(rank, own, status));
+    const Status status = Decorator::bulk_send_impl(rank, transfer_id, offset, pieces, count, size, own);
+    return account(rank, account_operation(rank, own, status));
   }
   std::span<std::byte> reserve_impl(Rank rank, std::size_t size) override {
     if (admit(rank) != Status::ok) return {};
     const auto room = Decorator::reserve_impl(rank, size);
-    if (room.empty()) settle(rank, Status::full);
+    if (room.empty()) account(rank, Status::full);
     return room;
   }
   void commit_impl(Rank rank, std::size_t size) override {
     Decorator::commit_impl(rank, size);
-    if (size > 0) settle(rank, Status::ok);
+    if (size > 0) account(rank, Status::ok);
   }
-  Status remote_copy_impl(Rank rank, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
-                          const iovec* pieces, int count, std::size_t size, Token token) override {
+  Status rma_impl(Rank rank, RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset, const iovec* pieces,
+                  int count, std::size_t size, Token token) override {
     if (is_dead(rank)) return Status::failed;
-    if (capabilities_.copies_anywhere) {
-      return Decorator::remote_copy_impl(rank, access, exposure, offset, pieces, count, size, token);
+    if (capabilities_.rma_any_thread) {
+      return Decorator::rma_impl(rank, op, rkey, offset, pieces, count, size, token);
     }
     const Status may = admit(rank);
     if (may != Status::ok) return may;
     const Token own = wrap(rank, token);
-    const Status status = Decorator::remote_copy_impl(rank, access, exposure, offset, pieces, count, size, own);
+    const Status status = Decorator::rma_impl(rank, op, rkey, offset, pieces, count, size, own);
     if (status == Status::full) peers_[rank].owes = peers_[rank].inner_owes = true;
-    return settle_operation(rank, own, status);
+    return account_operation(rank, own, status);
   }
   Status connect_impl(Rank rank, std::span<const std::byte> address) override {
     return is_dead(rank) ? Status::failed : Decorator::connect_impl(rank, address);
@@ -172,7 +172,7 @@ class Fault final : public Decorator {
     }
   }
   void begin_death(Peer& peer, bool lost) {
-    if (peer.gone || peer.dying) return;
+    if (peer.failed || peer.dying) return;
     peer.dying = true;
     peer.lost = lost;
     ++dying_;
@@ -182,7 +182,7 @@ class Fault final : public Decorator {
     for (auto& [rank, peer] : peers_) {
       if (!peer.dying || ((peer.pending > 0 || peer.granted > 0) && !peer.closed)) continue;
       peer.dying = false;
-      peer.gone = true;
+      peer.failed = true;
       --dying_;
       dead_[static_cast<std::size_t>(rank)].store(true);
       forget_operations(rank);
@@ -197,7 +197,7 @@ class Fault final : public Decorator {
     std::erase_if(operations_, [rank](const auto& entry) { return entry.second->rank == rank; });
     peers_[rank].pending = 0;
   }
-  bool is_silent(Rank rank) { return peers_[rank].dying || peers_[rank].gone; }
+  bool is_silent(Rank rank) { return peers_[rank].dying || peers_[rank].failed; }
 
   // ---------------------------------------------------------------------------------------------------- events
 
@@ -205,7 +205,7 @@ class Fault final : public Decorator {
     int events = Decorator::poll_impl(budget);
     for (auto& [rank, peer] : peers_) {
       if (peer.blocked > 0) --peer.blocked;
-      if (!peer.owes || peer.blocked > 0 || peer.inner_owes || peer.dying || peer.gone) continue;
+      if (!peer.owes || peer.blocked > 0 || peer.inner_owes || peer.dying || peer.failed) continue;
       peer.owes = false;
       ++events;
       engine().ready(rank);
@@ -216,7 +216,7 @@ class Fault final : public Decorator {
   bool arm_impl(bool on) override {
     const auto must_poll = [](const auto& entry) {
       const Peer& peer = entry.second;
-      return peer.dying || (peer.owes && !peer.inner_owes && !peer.gone);
+      return peer.dying || (peer.owes && !peer.inner_owes && !peer.failed);
     };
     if (on && std::any_of(peers_.begin(), peers_.end(), must_poll)) return false;
     return Decorator::arm_impl(on);
@@ -225,34 +225,35 @@ class Fault final : public Decorator {
   Take packet(Rank from, std::span<const std::byte> bytes) override {
     if (is_silent(from)) {
       peers_[from].closed = true;
-      return Take::refused;
+      return Take::rejected;
     }
     const Take take = Decorator::packet(from, bytes);
     if (take == Take::taken) count_packet(from, peers_[from]);
-    if (take == Take::refused) bury_refused(from);
+    if (take == Take::rejected) bury_rejected(from);
     return take;
   }
   /// Ends a peer that the engine already knows to be closed; nothing is reported.
-  void bury_refused(Rank rank) {
+  void bury_rejected(Rank rank) {
     Peer& peer = peers_[rank];
     dying_ -= peer.dying;
     peer.dying = false;
-    peer.gone = true;
+    peer.failed = true;
     dead_[static_cast<std::size_t>(rank)].store(true);
     forget_operations(rank);
   }
-  int landing(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max) override {
+  int bulk_destination(Rank from, std::uint64_t transfer_id, std::uint64_t offset, std::uint64_t length, iovec* out,
+                       int max) override {
     if (is_silent(from)) return 0;
     const bool cut = length > 1 && happens(short_);
     const std::uint64_t part = cut ? 1 + next() % (length - 1) : length;
-    const int count = Decorator::landing(from, key, offset, part, out, cut ? 1 : max);
+    const int count = Decorator::bulk_destination(from, transfer_id, offset, part, out, cut ? 1 : max);
     for (int i = 0; i < count; ++i) peers_[from].granted += out[i].iov_len;
     return count;
   }
-  void landed(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override {
+  void bulk_written(Rank from, std::uint64_t transfer_id, std::uint64_t offset, std::uint64_t length) override {
     Peer& peer = peers_[from];
     peer.granted -= std::min(peer.granted, length);
-    if (!is_silent(from)) Decorator::landed(from, key, offset, length);
+    if (!is_silent(from)) Decorator::bulk_written(from, transfer_id, offset, length);
   }
   void done(Token token, Status status) override {
     const auto found = operations_.find(token);
@@ -260,7 +261,7 @@ class Fault final : public Decorator {
     const Operation operation = *found->second;
     operations_.erase(found);
     --peers_[operation.rank].pending;
-    if (!peers_[operation.rank].gone) Decorator::done(operation.token, status);
+    if (!peers_[operation.rank].failed) Decorator::done(operation.token, status);
   }
   void ready(Rank rank) override {
     peers_[rank].inner_owes = false;  // poll_impl() passes it on
@@ -273,12 +274,12 @@ class Fault final : public Decorator {
   }
   void failed(Rank rank, bool lost, std::string_view reason) override {
     Peer& peer = peers_[rank];
-    if (peer.gone) return;
+    if (peer.failed) return;
     if (peer.dying) {
       peer.closed = true;  // bury() reports it, as this decorator's fault
       return;
     }
-    bury_refused(rank);
+    bury_rejected(rank);
     Decorator::failed(rank, lost, reason);
   }
 

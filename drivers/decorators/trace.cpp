@@ -2,7 +2,7 @@
 //
 // trace: writes one line for each call and each callback. See decorators.hpp.
 //
-// drivers/driver.hpp gives the threading. Copies that other threads make (copies_anywhere) are only counted: the ring
+// drivers/driver.hpp gives the threading. Copies that other threads make (rma_any_thread) are only counted: the ring
 // below belongs to the calls that the engine serialises. Polls without an event leave no line.
 //
 //   lines_:  | entry | entry | entry | …        with keep=N a ring of the last N; next_ is the oldest once it is full
@@ -23,7 +23,7 @@ constexpr const char* text_of(Status status) {
   return texts[static_cast<int>(status)];
 }
 constexpr const char* text_of(Take take) {
-  constexpr const char* texts[] = {"taken", "later", "refused"};
+  constexpr const char* texts[] = {"taken", "retry", "rejected"};
   return texts[static_cast<int>(take)];
 }
 
@@ -39,12 +39,12 @@ class Trace final : public Decorator {
     const char* call;    ///< a literal
     const char* result;  ///< a literal
     Rank rank;
-    std::uint64_t size, key, offset;
+    std::uint64_t size, id, offset;
   };
 
-  void note(const char* call, Rank rank, std::uint64_t size, const char* result, std::uint64_t key = 0,
+  void note(const char* call, Rank rank, std::uint64_t size, const char* result, std::uint64_t id = 0,
             std::uint64_t offset = 0) {
-    const Line line = {context().now_ns(), call, result, rank, size, key, offset};
+    const Line line = {context().now_ns(), call, result, rank, size, id, offset};
     if (keep_ == 0) return write(3, line);
     if (lines_.size() < keep_) {
       lines_.push_back(line);
@@ -62,7 +62,7 @@ class Trace final : public Decorator {
       used += std::snprintf(text + used, sizeof text - static_cast<std::size_t>(used), " %s %" PRIu64, name, value);
     };
     if (line.size > 0) add("size", line.size);
-    if (line.key > 0 || line.offset > 0) add("key", line.key), add("offset", line.offset);
+    if (line.id > 0 || line.offset > 0) add("id", line.id), add("offset", line.offset);
     std::snprintf(text + used, sizeof text - static_cast<std::size_t>(used), "%s%s", line.result[0] ? ": " : "",
                   line.result);
     context().log(level, text);
@@ -72,9 +72,9 @@ class Trace final : public Decorator {
     lines_.clear();
     next_ = 0;
   }
-  Status noted(const char* call, Rank rank, std::uint64_t size, Status status, std::uint64_t key = 0,
+  Status noted(const char* call, Rank rank, std::uint64_t size, Status status, std::uint64_t id = 0,
                std::uint64_t offset = 0) {
-    note(call, rank, size, text_of(status), key, offset);
+    note(call, rank, size, text_of(status), id, offset);
     return status;
   }
 
@@ -98,21 +98,21 @@ class Trace final : public Decorator {
     Decorator::commit_impl(peer, size);
     note("commit", peer, size, size == 0 ? "given back" : "ok");
   }
-  Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+  Status bulk_send_impl(Rank peer, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces, int count,
                         std::size_t size, Token token) override {
-    return noted("bulk_send", peer, size, Decorator::bulk_send_impl(peer, key, offset, pieces, count, size, token), key,
-                 offset);
+    return noted("bulk_send", peer, size,
+                 Decorator::bulk_send_impl(peer, transfer_id, offset, pieces, count, size, token), transfer_id, offset);
   }
-  Status expose_impl(Rank peer, Access access, const iovec* pieces, int count, Exposure* exposure) override {
-    return noted(access == Access::get ? "expose for get" : "expose for put", peer, 0,
-                 Decorator::expose_impl(peer, access, pieces, count, exposure));
+  Status register_memory_impl(Rank peer, RmaOp op, const iovec* pieces, int count, MemoryKey* rkey) override {
+    return noted(op == RmaOp::get ? "register_memory for get" : "register_memory for put", peer, 0,
+                 Decorator::register_memory_impl(peer, op, pieces, count, rkey));
   }
-  Status remote_copy_impl(Rank peer, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
-                          const iovec* pieces, int count, std::size_t size, Token token) override {
-    const Status status = Decorator::remote_copy_impl(peer, access, exposure, offset, pieces, count, size, token);
+  Status rma_impl(Rank peer, RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset, const iovec* pieces,
+                  int count, std::size_t size, Token token) override {
+    const Status status = Decorator::rma_impl(peer, op, rkey, offset, pieces, count, size, token);
     copies_.fetch_add(1, std::memory_order_relaxed);
-    if (capabilities_.copies_anywhere) return status;
-    return noted(access == Access::get ? "get" : "put", peer, size, status, 0, offset);
+    if (capabilities_.rma_any_thread) return status;
+    return noted(op == RmaOp::get ? "get" : "put", peer, size, status, 0, offset);
   }
   bool arm_impl(bool on) override {
     const bool armed = Decorator::arm_impl(on);
@@ -131,14 +131,15 @@ class Trace final : public Decorator {
     note("packet", from, bytes.size(), text_of(take));
     return take;
   }
-  int landing(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max) override {
-    const int count = Decorator::landing(from, key, offset, length, out, max);
-    note("landing", from, length, count > 0 ? "ok" : "not wanted", key, offset);
+  int bulk_destination(Rank from, std::uint64_t transfer_id, std::uint64_t offset, std::uint64_t length, iovec* out,
+                       int max) override {
+    const int count = Decorator::bulk_destination(from, transfer_id, offset, length, out, max);
+    note("bulk_destination", from, length, count > 0 ? "ok" : "not wanted", transfer_id, offset);
     return count;
   }
-  void landed(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override {
-    note("landed", from, length, "", key, offset);
-    Decorator::landed(from, key, offset, length);
+  void bulk_written(Rank from, std::uint64_t transfer_id, std::uint64_t offset, std::uint64_t length) override {
+    note("bulk_written", from, length, "", transfer_id, offset);
+    Decorator::bulk_written(from, transfer_id, offset, length);
   }
   void done(Token token, Status status) override {
     note("done", context().rank, 0, text_of(status), reinterpret_cast<std::uintptr_t>(token));

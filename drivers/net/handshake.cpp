@@ -4,8 +4,9 @@
 //
 //   Hello, 32 bytes (its layout never changes, so that any two versions can tell each other theirs)
 //      0 u32 magic "CNLE"   4 u16 version   6 u16 kind (1 initiator, 2 acceptor)   8 u64 zero   16 nonce, 16 bytes
-//   Identity or Refusal, 184 bytes
-//      0 u32 magic   4 u16 kind (3 identity, 4 refusal)   6 u16 refusal code   8 i32 rank   12 i32 peer   16 u64 job
+//   Identity or Rejection, 184 bytes
+//      0 u32 magic   4 u16 kind (3 identity, 4 rejection)   6 u16 rejection code   8 i32 rank   12 i32 peer   16 u64
+//      job
 //     24 u64 incarnation   32 driver, 8 chars   40 u32 payload size   44 u32 zero   48 payload, 128 bytes
 //    176 u64 proof
 //
@@ -26,28 +27,28 @@ namespace canele::drivers::net {
 namespace {
 
 constexpr std::uint32_t magic = 0x454c4e43;  // "CNLE"
-constexpr std::uint16_t kind_initiator = 1, kind_acceptor = 2, kind_identity = 3, kind_refusal = 4;
+constexpr std::uint16_t kind_initiator = 1, kind_acceptor = 2, kind_identity = 3, kind_rejection = 4;
 constexpr std::size_t proof_offset = 176;
 
-const char* text_of(Refusal why) {
+const char* text_of(Rejection why) {
   switch (why) {
-    case Refusal::none:
+    case Rejection::none:
       return "nothing";
-    case Refusal::wrong_secret:
+    case Rejection::wrong_secret:
       return "the job's secret differs: the peer belongs to another job";
-    case Refusal::wrong_job:
+    case Rejection::wrong_job:
       return "it belongs to another job";
-    case Refusal::wrong_rank:
+    case Rejection::wrong_rank:
       return "the ranks differ from the expected ones: a stale address?";
-    case Refusal::wrong_driver:
+    case Rejection::wrong_driver:
       return "the two ends use different drivers";
-    case Refusal::already_connected:
+    case Rejection::already_connected:
       return "there is a connection between the two ranks already";
-    case Refusal::peer_failed:
+    case Rejection::peer_failed:
       return "the connection between the two ranks failed before";
-    case Refusal::no_resources:
+    case Rejection::no_resources:
       return "no memory or descriptors left";
-    case Refusal::count:
+    case Rejection::count:
       break;
   }
   return "an unknown reason";
@@ -106,7 +107,7 @@ bool Handshake::read_some(int fd) {
   const ssize_t n = ::recv(fd, in_.data() + in_got_, in_want_ - in_got_, MSG_DONTWAIT);
   if (n > 0) {
     in_got_ += static_cast<std::size_t>(n);
-    settle();
+    advance();
     return true;
   }
   if (n == 0) {
@@ -121,13 +122,13 @@ void Handshake::feed(std::span<const std::byte> bytes) {
   assert(bytes.size() <= wanted());
   std::copy(bytes.begin(), bytes.end(), in_.begin() + static_cast<std::ptrdiff_t>(in_got_));
   in_got_ += bytes.size();
-  settle();
+  advance();
 }
 
 void Handshake::sent(std::size_t bytes) {
   out_sent_ += bytes;
   assert(out_sent_ <= out_size_);
-  settle();
+  advance();
 }
 
 void Handshake::ended(int error) {
@@ -141,7 +142,7 @@ void Handshake::ended(int error) {
 }
 
 /// Continues after bytes were read or written: handles a complete frame, and detects the end of the handshake.
-void Handshake::settle() {
+void Handshake::advance() {
   if (state_ != State::working) return;
   if (in_got_ == in_want_ && await_ != Await::nothing && !doomed_) {
     in_got_ = 0;
@@ -175,20 +176,20 @@ void Handshake::got_hello() {
   }
   await_ = Await::identity;
   in_want_ = identity_size;
-  if (initiator_) queue_identity(kind_identity, Refusal::none);
+  if (initiator_) queue_identity(kind_identity, Rejection::none);
 }
 
 void Handshake::got_identity() {
   const std::byte* frame = in_.data();
   const std::uint16_t kind = read_le16(frame + 4);
-  if (read_le32(frame) != magic || (kind != kind_identity && !(initiator_ && kind == kind_refusal))) {
+  if (read_le32(frame) != magic || (kind != kind_identity && !(initiator_ && kind == kind_rejection))) {
     return fail("a malformed frame in the handshake");
   }
-  if (kind == kind_refusal) return got_refusal(frame);
-  const Refusal wrong = check_identity(frame);
-  if (wrong != Refusal::none) {
+  if (kind == kind_rejection) return got_rejection(frame);
+  const Rejection wrong = check_identity(frame);
+  if (wrong != Rejection::none) {
     if (initiator_) return fail(std::string("the peer is not the one expected: ") + text_of(wrong));
-    return refuse(wrong);
+    return reject(wrong);
   }
   peer_ = static_cast<Rank>(read_le32(frame + 8));
   peer_incarnation_ = read_le64(frame + 24);
@@ -200,40 +201,41 @@ void Handshake::got_identity() {
 
 /// Checks which rank the peer is. The proof comes first: without a valid proof, the other fields of the frame mean
 /// nothing.
-Refusal Handshake::check_identity(const std::byte* frame) {
-  if (read_le64(frame + proof_offset) != proof(!initiator_, frame)) return Refusal::wrong_secret;
-  if (read_le64(frame + 16) != self_->job) return Refusal::wrong_job;
+Rejection Handshake::check_identity(const std::byte* frame) {
+  if (read_le64(frame + proof_offset) != proof(!initiator_, frame)) return Rejection::wrong_secret;
+  if (read_le64(frame + 16) != self_->job) return Rejection::wrong_job;
   const auto rank = static_cast<Rank>(read_le32(frame + 8));
   const auto meant = static_cast<Rank>(read_le32(frame + 12));
-  if (meant != self_->rank || rank < 0 || rank >= self_->size || rank == self_->rank) return Refusal::wrong_rank;
-  if (initiator_ && rank != peer_) return Refusal::wrong_rank;
-  if (initiator_ && peer_incarnation_ != 0 && read_le64(frame + 24) != peer_incarnation_) return Refusal::wrong_rank;
-  if (std::memcmp(frame + 32, self_->driver.data(), self_->driver.size()) != 0) return Refusal::wrong_driver;
-  return read_le32(frame + 40) <= max_payload ? Refusal::none : Refusal::wrong_driver;
+  if (meant != self_->rank || rank < 0 || rank >= self_->size || rank == self_->rank) return Rejection::wrong_rank;
+  if (initiator_ && rank != peer_) return Rejection::wrong_rank;
+  if (initiator_ && peer_incarnation_ != 0 && read_le64(frame + 24) != peer_incarnation_) return Rejection::wrong_rank;
+  if (std::memcmp(frame + 32, self_->driver.data(), self_->driver.size()) != 0) return Rejection::wrong_driver;
+  return read_le32(frame + 40) <= max_payload ? Rejection::none : Rejection::wrong_driver;
 }
 
-void Handshake::got_refusal(const std::byte* frame) {
+void Handshake::got_rejection(const std::byte* frame) {
   const std::uint16_t code = read_le16(frame + 6);
-  const auto why = code < static_cast<std::uint16_t>(Refusal::count) ? static_cast<Refusal>(code) : Refusal::count;
-  // A peer with another secret cannot prove its refusal; that refusal changes only the text of the reason.
-  if (why != Refusal::wrong_secret && read_le64(frame + proof_offset) != proof(false, frame)) {
-    return fail("a refusal without proof in the handshake");
+  const auto why =
+      code < static_cast<std::uint16_t>(Rejection::count) ? static_cast<Rejection>(code) : Rejection::count;
+  // A peer with another secret cannot prove its rejection; that rejection changes only the text of the reason.
+  if (why != Rejection::wrong_secret && read_le64(frame + proof_offset) != proof(false, frame)) {
+    return fail("a rejection without proof in the handshake");
   }
-  fail(std::string("the peer refused the connection: ") + text_of(why));
+  fail(std::string("the peer rejected the connection: ") + text_of(why));
 }
 
 void Handshake::accept(std::span<const std::byte> payload) {
   assert(state_ == State::identified && payload.size() <= max_payload);
   own_payload_size_ = payload.size();
   std::copy(payload.begin(), payload.end(), own_payload_.begin());
-  queue_identity(kind_identity, Refusal::none);
+  queue_identity(kind_identity, Rejection::none);
   state_ = State::working;
 }
 
-void Handshake::refuse(Refusal why) {
-  assert(!initiator_ && why != Refusal::none);
-  queue_identity(kind_refusal, why);
-  reason_ = std::string("refused: ") + text_of(why);
+void Handshake::reject(Rejection why) {
+  assert(!initiator_ && why != Rejection::none);
+  queue_identity(kind_rejection, why);
+  reason_ = std::string("rejected: ") + text_of(why);
   doomed_ = true;
   await_ = Await::nothing;
   state_ = State::working;
@@ -251,7 +253,7 @@ void Handshake::queue_hello() {
   out_size_ = hello_size;
 }
 
-void Handshake::queue_identity(std::uint16_t kind, Refusal why) {
+void Handshake::queue_identity(std::uint16_t kind, Rejection why) {
   assert(out_size_ == hello_size);
   std::byte* frame = out_.data() + out_size_;
   std::fill_n(frame, identity_size, std::byte{0});
@@ -268,7 +270,7 @@ void Handshake::queue_identity(std::uint16_t kind, Refusal why) {
     std::copy_n(own_payload_.begin(), own_payload_size_, frame + 48);
   }
   // A peer without the secret gets no signature.
-  if (why != Refusal::wrong_secret) write_le(frame + proof_offset, proof(initiator_, frame), 8);
+  if (why != Rejection::wrong_secret) write_le(frame + proof_offset, proof(initiator_, frame), 8);
   out_size_ += identity_size;
 }
 

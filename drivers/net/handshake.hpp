@@ -7,8 +7,8 @@
 //   initiator                                   acceptor
 //      │ ── Hello {magic, version, nonce} ────────▶ │   bad magic: closed without an answer
 //      │ ◀──────── Hello {magic, version, nonce} ── │   versions differ: both sides name both versions
-//      │ ── Identity {rank, job …, payload, proof} ▶ │   state() == identified: the driver calls accept() or refuse()
-//      │ ◀─ Identity {…, payload, proof} or Refusal │   done on both sides; either may send at once
+//      │ ── Identity {rank, job …, payload, proof} ▶ │   state() == identified: the driver calls accept() or reject()
+//      │ ◀── Identity {payload, proof} or Rejection │   done on both sides; either may send at once
 //
 // The handshake reads exactly its own bytes, never one more. What the peer sends next (data, descriptors by SCM_RIGHTS)
 // is therefore untouched. An unauthenticated peer that connects learns the wire version and a random number, nothing
@@ -52,7 +52,7 @@ struct Party {
 };
 
 /// Why an acceptor that knows the secret rejects an initiator.
-enum class Refusal : std::uint16_t {
+enum class Rejection : std::uint16_t {
   none,
   wrong_secret,       ///< the proof does not match.
   wrong_job,          ///< same secret, another job.
@@ -72,7 +72,7 @@ class Handshake {
 
   enum class State : std::uint8_t {
     working,     ///< call step() when the socket is readable, or writable if wants_write().
-    identified,  ///< acceptor only: the peer has proven to be peer(); call accept() or refuse(), then step().
+    identified,  ///< acceptor only: the peer has proven to be peer(); call accept() or reject(), then step().
     done,        ///< authenticated both ways, everything written.
     failed       ///< reason() says why; close the socket.
   };
@@ -88,7 +88,7 @@ class Handshake {
 
   /// Answer the initiator. Call one of them in state identified.
   void accept(std::span<const std::byte> payload);
-  void refuse(Refusal why);
+  void reject(Rejection why);
 
   State state() const { return state_; }
   bool wants_write() const { return out_sent_ < out_size_; }
@@ -102,7 +102,7 @@ class Handshake {
   std::span<const std::byte> payload() const { return {peer_payload_.data(), peer_payload_size_}; }
   /// Returns the reason of a failure (state failed), as text for users. It names both versions if they differ.
   const std::string& reason() const { return reason_; }
-  /// Returns true if the connection ended without a refusal (state failed): the peer was too busy, or restarted.
+  /// Returns true if the connection ended without a rejection (state failed): the peer was too busy, or restarted.
   /// Connect again.
   bool may_retry() const { return may_retry_; }
 
@@ -125,20 +125,20 @@ class Handshake {
   bool write_some(int fd);
   void got_hello();
   void got_identity();
-  void got_refusal(const std::byte* frame);
-  Refusal check_identity(const std::byte* frame);
+  void got_rejection(const std::byte* frame);
+  Rejection check_identity(const std::byte* frame);
   void queue_hello();
-  void queue_identity(std::uint16_t kind, Refusal why);
+  void queue_identity(std::uint16_t kind, Rejection why);
   std::uint64_t proof(bool by_initiator, const std::byte* frame) const;
   void fail(std::string reason);
-  void settle();
+  void advance();
 
   const Party* self_;
   State state_ = State::working;
   Await await_ = Await::hello;
   bool initiator_;
   bool may_retry_ = false;
-  bool doomed_ = false;  ///< fails as soon as the output (a Hello or a Refusal) is written
+  bool doomed_ = false;  ///< fails as soon as the output (a Hello or a Rejection) is written
   Rank peer_ = -1;
   std::uint64_t peer_incarnation_ = 0;
   std::size_t peer_payload_size_ = 0;
@@ -157,8 +157,8 @@ class Handshake {
 /// What the acceptor does with a proven inbound connection.
 enum class Inbound : std::uint8_t {
   take,   ///< accept(); drop this rank's own attempt to connect to that peer, if any.
-  hold,   ///< leave it unanswered while this rank's own attempt is in progress: take it if that fails, else close it.
-  refuse  ///< refuse(already_connected).
+  defer,  ///< leave it unanswered while this rank's own attempt is in progress: take it if that fails, else close it.
+  reject  ///< reject(already_connected).
 };
 
 /// Decides between simultaneous connections. `connecting`: this rank's own attempt to reach `peer` is in progress;
@@ -168,8 +168,8 @@ enum class Inbound : std::uint8_t {
 /// own. In the second case L never answers H's connection unless its own has failed. H sends nothing on its connection
 /// before L answers, and drops it when L's connection arrives.
 inline Inbound resolve_inbound(Rank self, Rank peer, bool connecting, bool up) {
-  if (up) return Inbound::refuse;
-  return connecting && self < peer ? Inbound::hold : Inbound::take;
+  if (up) return Inbound::reject;
+  return connecting && self < peer ? Inbound::defer : Inbound::take;
 }
 
 }  // namespace canele::drivers::net

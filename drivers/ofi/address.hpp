@@ -7,8 +7,8 @@
 // The name is opaque to the driver and goes to the provider unchanged, so everything around it is checked first.
 // Provider and kind of name must be equal to this instance's, and also the host where names are valid on one host only.
 //
-//      0 u32 magic   4 u32 kind of name (FI_SOCKADDR_IN, …)   8 u64 incarnation   16 u64 host mark, 0: any host
-//     24 u16 length of the provider's name   26 u16 length of the endpoint's name   28 u16 port for lifelines, 0: none
+//      0 u32 magic   4 u32 kind of name (FI_SOCKADDR_IN, …)   8 u64 incarnation   16 u64 host id, 0: any host
+//     24 u16 length of the provider's name   26 u16 length of the endpoint's name   28 u16 port for keepalive, 0: none
 //     30 u16 zero   32 both names
 #pragma once
 

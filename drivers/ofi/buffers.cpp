@@ -20,7 +20,7 @@ SendBuffer* SendPool::take() {
   ++in_use_;
   SendBuffer* const taken = std::exchange(free_, free_->next);
   taken->next = nullptr;
-  taken->greeting = false;
+  taken->handshake = false;
   return taken;
 }
 

@@ -36,8 +36,8 @@ inline constexpr std::size_t longest_message = 16 * 1024;
 /// An outgoing message.
 struct SendBuffer : Op {
   SendBuffer() : Op(Kind::send) {}
-  Rank peer = -1;         ///< -1: to an unauthenticated peer (a refusal)
-  bool greeting = false;  ///< part of the handshake
+  Rank peer = -1;          ///< -1: to an unauthenticated peer (a rejection)
+  bool handshake = false;  ///< part of the handshake
   fi_addr_t to = FI_ADDR_UNSPEC;
   std::uint32_t size = 0;
   std::byte* data = nullptr;

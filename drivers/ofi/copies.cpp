@@ -19,41 +19,41 @@ constexpr std::size_t piece_size = 24, pieces_offset = 8;
 
 Copies::~Copies() = default;
 
-Status Copies::expose(Access access, const iovec* pieces, int count, Exposure* exposure) {
+Status Copies::register_memory(RmaOp op, const iovec* pieces, int count, MemoryKey* rkey) {
   if (count < 1 || static_cast<std::size_t>(count) > most_pieces) return Status::failed;
   std::vector<Region> regions;
-  std::fill_n(exposure->bytes, pieces_offset, std::byte{0});
-  net::write_le(exposure->bytes, static_cast<std::uint64_t>(count), 2);
-  std::byte* to = exposure->bytes + pieces_offset;
+  std::fill_n(rkey->bytes, pieces_offset, std::byte{0});
+  net::write_le(rkey->bytes, static_cast<std::uint64_t>(count), 2);
+  std::byte* to = rkey->bytes + pieces_offset;
   for (int i = 0; i < count; ++i, to += piece_size) {
     const iovec& piece = pieces[i];
     int error = 0;
     regions.push_back(endpoint_.register_memory(piece.iov_base, piece.iov_len,
-                                                access == Access::get ? FI_REMOTE_READ : FI_REMOTE_WRITE, &error));
+                                                op == RmaOp::get ? FI_REMOTE_READ : FI_REMOTE_WRITE, &error));
     if (error != 0) return Status::failed;
     const bool by_address = endpoint_.wants(FI_MR_VIRT_ADDR);
     net::write_le(to, by_address ? reinterpret_cast<std::uintptr_t>(piece.iov_base) : 0, 8);
     net::write_le(to + 8, ::fi_mr_key(regions.back().get()), 8);
     net::write_le(to + 16, piece.iov_len, 8);
   }
-  exposure->size = static_cast<std::uint16_t>(to - exposure->bytes);
+  rkey->size = static_cast<std::uint16_t>(to - rkey->bytes);
   if (free_handles_.empty()) {
-    exposures_.emplace_back();
-    free_handles_.push_back(exposures_.size());
+    registrations_.emplace_back();
+    free_handles_.push_back(registrations_.size());
   }
-  exposure->handle = free_handles_.back();
+  rkey->handle = free_handles_.back();
   free_handles_.pop_back();
-  exposures_[exposure->handle - 1] = std::move(regions);
+  registrations_[rkey->handle - 1] = std::move(regions);
   return Status::ok;
 }
 
-void Copies::withdraw(std::uint64_t handle) {
-  assert(handle >= 1 && handle <= exposures_.size() && !exposures_[handle - 1].empty());
-  exposures_[handle - 1].clear();
+void Copies::deregister(std::uint64_t handle) {
+  assert(handle >= 1 && handle <= registrations_.size() && !registrations_[handle - 1].empty());
+  registrations_[handle - 1].clear();
   free_handles_.push_back(handle);
 }
 
-bool Copies::read_exposure(std::span<const std::byte> bytes, std::vector<Piece>* pieces) {
+bool Copies::read_rkey(std::span<const std::byte> bytes, std::vector<Piece>* pieces) {
   if (bytes.size() < pieces_offset) return false;
   const std::size_t count = net::read_le16(bytes.data());
   if (count == 0 || count > most_pieces || bytes.size() != pieces_offset + count * piece_size) return false;
@@ -74,7 +74,7 @@ bool Copies::split(Copy& copy, std::vector<Piece> theirs, std::uint64_t offset, 
   int own = 0;
   while (size > 0) {
     while (at < theirs.size() && offset >= theirs[at].length) offset -= theirs[at++].length;
-    if (at == theirs.size()) return false;  // beyond the end of the peer's exposure
+    if (at == theirs.size()) return false;  // beyond the end of the peer's rkey
     Part part;
     std::uint64_t room = std::min<std::uint64_t>(theirs[at].length - offset, size);
     part.theirs = {theirs[at].address + offset, 0, theirs[at].key};
@@ -96,20 +96,20 @@ bool Copies::split(Copy& copy, std::vector<Piece> theirs, std::uint64_t offset, 
   return true;
 }
 
-Status Copies::start(Rank peer, fi_addr_t to, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
+Status Copies::start(Rank peer, fi_addr_t to, RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset,
                      const iovec* pieces, int count, std::size_t size, Token token) {
   std::vector<Piece> theirs;
-  if (!read_exposure(exposure, &theirs)) return Status::failed;
+  if (!read_rkey(rkey, &theirs)) return Status::failed;
   if (!has_room()) return Status::full;
   auto copy = std::make_unique<Copy>();
   copy->peer = peer;
   copy->to = to;
-  copy->access = access;
+  copy->op = op;
   copy->token = token;
   for (int i = 0; i < count && endpoint_.wants(FI_MR_LOCAL); ++i) {
     int error = 0;
-    copy->regions.push_back(endpoint_.register_local(pieces[i].iov_base, pieces[i].iov_len,
-                                                     access == Access::get ? FI_READ : FI_WRITE, &error));
+    copy->regions.push_back(
+        endpoint_.register_local(pieces[i].iov_base, pieces[i].iov_len, op == RmaOp::get ? FI_READ : FI_WRITE, &error));
     if (error != 0) return Status::failed;
   }
   if (!split(*copy, std::move(theirs), offset, pieces, count, size)) return Status::failed;
@@ -134,8 +134,8 @@ void Copies::issue(Copy& copy) {
     message.context = static_cast<Op*>(&part);
     // shm copies before it returns, but with this flag it leaves the copy to the peer, and blocks if the peer is dead.
     const std::uint64_t delivery = endpoint_.info().addr_format == FI_ADDR_STR ? 0 : FI_DELIVERY_COMPLETE;
-    const auto error = copy.access == Access::get ? ::fi_readmsg(endpoint_.ep(), &message, FI_COMPLETION)
-                                                  : ::fi_writemsg(endpoint_.ep(), &message, FI_COMPLETION | delivery);
+    const auto error = copy.op == RmaOp::get ? ::fi_readmsg(endpoint_.ep(), &message, FI_COMPLETION)
+                                             : ::fi_writemsg(endpoint_.ep(), &message, FI_COMPLETION | delivery);
     if (error == -FI_EAGAIN) return;
     if (error != 0) {
       copy.error = static_cast<int>(-error);
@@ -146,7 +146,7 @@ void Copies::issue(Copy& copy) {
   }
 }
 
-void Copies::over(Op& op, int error) {
+void Copies::complete(Op& op, int error) {
   Copy& copy = *static_cast<Part&>(op).whole;
   assert(copy.in_flight > 0);
   --copy.in_flight;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Copies: memory exposed to peers, and copies between a peer's exposed memory and local memory (RMA).
+// Copies: memory registered for peers, and copies between a peer's registered memory and local memory (RMA).
 //
 // Used by the ofi driver, by one thread at a time.
 //
@@ -8,12 +8,12 @@
 //                        └──▶ [ Part | Part | Part | … ]   each: one piece of the peer's, up to iov_limit local pieces
 //                               issued │ next_ → not yet
 //
-// An exposure's bytes: u16 number of pieces, 6 bytes zero, then for each: u64 address, u64 key, u64 length.
+// An rkey's bytes: u16 number of pieces, 6 bytes zero, then for each: u64 address, u64 key, u64 length.
 //
 // A copy that is not complete may still write into local memory, even after its peer has died. A failure of the peer is
 // therefore reported only when the provider has finished all its copies (idle()).
 //
-// Rejected: one registration over the span of all pieces: it would expose the memory between them.
+// Rejected: one registration over the span of all pieces: it would register the memory between them.
 #pragma once
 
 #include <rdma/fi_rma.h>
@@ -31,8 +31,8 @@ namespace canele::drivers::ofi {
 
 class Copies {
  public:
-  static constexpr std::size_t most_pieces = 10;  ///< of an exposure
-  static constexpr std::size_t exposure_size = 8 + most_pieces * 24;
+  static constexpr std::size_t most_pieces = 10;  ///< of an rkey
+  static constexpr std::size_t rkey_size = 8 + most_pieces * 24;
   static constexpr std::size_t most_copies = 64;
 
   struct Finished {
@@ -44,14 +44,14 @@ class Copies {
   explicit Copies(Endpoint& endpoint) : endpoint_(endpoint) {}
   ~Copies();
 
-  Status expose(Access access, const iovec* pieces, int count, Exposure* exposure);
-  void withdraw(std::uint64_t handle);
+  Status register_memory(RmaOp op, const iovec* pieces, int count, MemoryKey* rkey);
+  void deregister(std::uint64_t handle);
 
-  /// Starts a copy. Answers pending, full (too many in flight), or failed (the exposure is malformed).
-  Status start(Rank peer, fi_addr_t to, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
+  /// Starts a copy. Answers pending, full (too many in flight), or failed (the rkey is malformed).
+  Status start(Rank peer, fi_addr_t to, RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset,
                const iovec* pieces, int count, std::size_t size, Token token);
   /// Records that an operation of this object is complete; `error` 0: success.
-  void over(Op& op, int error);
+  void complete(Op& op, int error);
   /// Issues what the provider did not take before.
   void push();
   /// Returns the finished copies one by one; false: no more.
@@ -80,7 +80,7 @@ class Copies {
   struct Copy {
     Rank peer;
     fi_addr_t to;
-    Access access;
+    RmaOp op;
     Token token;
     std::vector<Region> regions;
     std::vector<Part> parts;
@@ -90,7 +90,7 @@ class Copies {
     bool is_finished() const { return in_flight == 0 && (next == parts.size() || error != 0); }
   };
 
-  static bool read_exposure(std::span<const std::byte> bytes, std::vector<Piece>* pieces);
+  static bool read_rkey(std::span<const std::byte> bytes, std::vector<Piece>* pieces);
   bool split(Copy& copy, std::vector<Piece> theirs, std::uint64_t offset, const iovec* ours, int count,
              std::size_t size);
   void issue(Copy& copy);
@@ -98,8 +98,8 @@ class Copies {
 
   Endpoint& endpoint_;
   std::vector<std::unique_ptr<Copy>> copies_;
-  std::size_t unissued_ = 0, finished_ = 0;     ///< copies with parts to issue; copies that are complete
-  std::vector<std::vector<Region>> exposures_;  ///< by handle - 1
+  std::size_t unissued_ = 0, finished_ = 0;         ///< copies with parts to issue; copies that are complete
+  std::vector<std::vector<Region>> registrations_;  ///< by handle - 1
   std::vector<std::uint64_t> free_handles_;
 };
 

@@ -73,7 +73,7 @@ class Endpoint {
   /// Removes all peers.
   void remove_all();
 
-  /// Registers memory for `access` (FI_SEND, FI_REMOTE_READ, …). Empty: refused, *error says why.
+  /// Registers memory for `access` (FI_SEND, FI_REMOTE_READ, …). Empty: rejected, *error says why.
   Region register_memory(const void* memory, std::size_t size, std::uint64_t access, int* error);
   /// Registers memory that only this endpoint touches. Empty without an error where the provider needs no registration.
   Region register_local(const void* memory, std::size_t size, std::uint64_t access, int* error);

@@ -14,8 +14,8 @@
 #include "drivers/net/bytes.hpp"
 #include "drivers/net/settings.hpp"
 #include "drivers/ofi/address.hpp"
+#include "drivers/ofi/deferred_close.hpp"
 #include "drivers/ofi/ofi.hpp"
-#include "drivers/ofi/parked.hpp"
 
 namespace canele::drivers {
 namespace ofi {
@@ -48,8 +48,8 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
               " bytes only; expected: at least 2048";
     return Status::failed;
   }
-  if (is_host_only(*info)) host_mark_ = host_mark();
-  knocks_ = can_knock(*info);
+  if (is_host_only(*info)) host_id_ = host_id();
+  probes_ = can_probe(*info);
   endpoint_ = std::make_unique<Endpoint>(context);
   if (!endpoint_->open(std::move(info), longest_message, reason)) return Status::failed;
   pool_ = std::make_unique<SendPool>(*endpoint_);
@@ -58,14 +58,14 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
   const std::string many = context.setting("EXPERT_OFI_MULTI_RECV", "auto");
   const bool multi = many == "on" || (many == "auto" && has_sound_multi_receive(endpoint_->info()));
   if (!receive_->open(multi, reason)) return Status::failed;
-  if (listens(endpoint_->info()) && !open_lifelines(reason)) return Status::failed;
-  if (shares_memory_) enter_process();
+  if (listens(endpoint_->info()) && !open_keepalives(reason)) return Status::failed;
+  if (shares_memory_) note_opened();
   links_.resize(static_cast<std::size_t>(context.size));
   const auto name = endpoint_->name();
   *address = pack_address({provider_name(endpoint_->info()),
                            endpoint_->info().addr_format,
                            context.incarnation,
-                           host_mark_,
+                           host_id_,
                            {name.begin(), name.end()},
                            own_port()});
   fill_capabilities();
@@ -74,11 +74,11 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
   return Status::ok;
 }
 
-bool OfiDriver::open_lifelines(std::string* reason) {
+bool OfiDriver::open_keepalives(std::string* reason) {
   if (!net::read_number(*context_, "OFI_PEER_TIMEOUT", "30", 3, "seconds, at least 3", &silence_s_, reason))
     return false;
-  lifelines_ = std::make_unique<Lifelines>(*context_, silence_s_);
-  if (lifelines_->open(endpoint_->name(), endpoint_->descriptor())) return true;
+  keepalives_ = std::make_unique<Keepalives>(*context_, silence_s_);
+  if (keepalives_->open(endpoint_->name(), endpoint_->descriptor())) return true;
   *reason = "no descriptor left for an epoll set";
   return false;
 }
@@ -93,14 +93,14 @@ void OfiDriver::fill_capabilities() {
   capabilities_.max_bulk = longest_ - bulk_head_size;
   capabilities_.get = endpoint_->offers(FI_RMA | FI_READ | FI_REMOTE_READ);
   capabilities_.put = endpoint_->offers(FI_RMA | FI_WRITE | FI_REMOTE_WRITE);
-  capabilities_.copies_by_hardware = reads_by_hardware(info);
-  capabilities_.max_copy = std::min<std::size_t>(capabilities_.max_copy, info.ep_attr->max_msg_size);
-  if (capabilities_.get || capabilities_.put) capabilities_.exposure_size = Copies::exposure_size;
+  capabilities_.rma_by_hardware = reads_by_hardware(info);
+  capabilities_.max_rma = std::min<std::size_t>(capabilities_.max_rma, info.ep_attr->max_msg_size);
+  if (capabilities_.get || capabilities_.put) capabilities_.rkey_size = Copies::rkey_size;
   capabilities_.wake_up = endpoint_->descriptor() >= 0 ? WakeUp::descriptor : WakeUp::none;
   capabilities_.reaches_local = true;
   capabilities_.reaches_remote = !is_host_only(info);
   // No provider reports the death of a peer to which nothing is being sent.
-  capabilities_.detects_failure = lifelines_ != nullptr;
+  capabilities_.detects_failure = keepalives_ != nullptr;
   capabilities_.max_instances = max_endpoints(info);
   capabilities_.latency_ns = latency_guess(info);
   capabilities_.gap_ns = capabilities_.latency_ns / 4;
@@ -124,12 +124,12 @@ Status OfiDriver::connect_impl(Rank peer, std::span<const std::byte> address) {
     return Status::failed;
   }
   const fi_info& info = endpoint_->info();
-  if (where.provider != provider_name(info) || where.format != info.addr_format || where.host != host_mark_ ||
+  if (where.provider != provider_name(info) || where.format != info.addr_format || where.host != host_id_ ||
       !is_sane_name(where.name, where.format, endpoint_->name())) {
     return Status::failed;
   }
   Link& link = link_to(peer);
-  if (link.is_over()) return Status::failed;
+  if (link.is_closed()) return Status::failed;
   if (link.state != Link::State::unknown) return Status::pending;  // the peer was first
   link.to = endpoint_->add(where.name);
   if (link.to == FI_ADDR_UNSPEC) return Status::failed;
@@ -142,36 +142,36 @@ Status OfiDriver::connect_impl(Rank peer, std::span<const std::byte> address) {
   link.hello = make_hello(
       {context_->rank, peer, context_->job, context_->incarnation, link.nonce, {own.begin(), own.end()}, own_port()},
       secret_);
-  link.greeting = link.hello;
-  link.state = Link::State::greeting;
-  send_greeting(link);
-  doubt(link);
-  if (lifelines_) lifelines_->hold(peer, link.name, link.port, false);
+  link.handshake = link.hello;
+  link.state = Link::State::hello_sent;
+  send_handshake(link);
+  suspect(link);
+  if (keepalives_) keepalives_->connect(peer, link.name, link.port, false);
   return Status::pending;
 }
 
-Status OfiDriver::expose_impl(Rank, Access access, const iovec* pieces, int count, Exposure* exposure) {
-  return copies_->expose(access, pieces, count, exposure);
+Status OfiDriver::register_memory_impl(Rank, RmaOp op, const iovec* pieces, int count, MemoryKey* rkey) {
+  return copies_->register_memory(op, pieces, count, rkey);
 }
-void OfiDriver::withdraw_impl(std::uint64_t handle) { copies_->withdraw(handle); }
+void OfiDriver::deregister_impl(std::uint64_t handle) { copies_->deregister(handle); }
 
-Status OfiDriver::remote_copy_impl(Rank peer, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
-                                   const iovec* pieces, int count, std::size_t size, Token token) {
+Status OfiDriver::rma_impl(Rank peer, RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset,
+                           const iovec* pieces, int count, std::size_t size, Token token) {
   Link* const link = link_of(peer);
-  if (link == nullptr || link->is_over()) return Status::failed;
+  if (link == nullptr || link->is_closed()) return Status::failed;
   if (link->state != Link::State::up) {
     link->wants_copy = true;
     return full(*link);
   }
-  const Status status = copies_->start(peer, link->to, access, exposure, offset, pieces, count, size, token);
+  const Status status = copies_->start(peer, link->to, op, rkey, offset, pieces, count, size, token);
   if (status != Status::full) return status;
   link->wants_copy = true;
   return full(*link);
 }
 
 /// Asks the launcher for deaths: no provider reports the death of a peer to which nothing is sent.
-void OfiDriver::ask_for_deaths() {
-  for (Rank peer = context_->next_death(); peer >= 0; peer = context_->next_death()) {
+void OfiDriver::ask_launcher() {
+  for (Rank peer = context_->next_failed_rank(); peer >= 0; peer = context_->next_failed_rank()) {
     Link* const link = link_of(peer);
     if (link != nullptr) fail(*link, true, "the launcher says that it died", false);
   }
@@ -179,14 +179,14 @@ void OfiDriver::ask_for_deaths() {
 
 /// Ends a link. failed() follows from poll().
 void OfiDriver::fail(Link& link, bool lost, const std::string& why, bool tell_peer) {
-  if (link.is_over()) return;
+  if (link.is_closed()) return;
   if (tell_peer && link.state == Link::State::up) send_control(link, Kind::broken);
-  if (link.is_over()) return;  // that send failed, and failed the link
+  if (link.is_closed()) return;  // that send failed, and failed the link
   link.state = Link::State::failing;
   link.lost = lost;
   link.why = "ofi: rank " + std::to_string(link.rank) + ": " + why;
-  link.held.reset();
-  if (lifelines_) lifelines_->drop(link.rank);
+  link.deferred.reset();
+  if (keepalives_) keepalives_->drop(link.rank);
   copies_->abandon(link.rank);
   failing_.push_back(&link);
 }
@@ -197,13 +197,13 @@ void OfiDriver::forget_waiting(Link& link) {
 }
 
 int OfiDriver::descriptor_impl() const {
-  return lifelines_ && endpoint_->descriptor() >= 0 ? lifelines_->descriptor() : endpoint_->descriptor();
+  return keepalives_ && endpoint_->descriptor() >= 0 ? keepalives_->descriptor() : endpoint_->descriptor();
 }
 
 bool OfiDriver::arm_impl(bool on) {
   if (!on) return true;
-  polls_since_look_ = polls_per_look;  // a lifeline may be what wakes the engine
-  if (!stuck_.empty() || !stalled_.empty() || !crediting_.empty() || !greeting_.empty() || !refusals_.empty() ||
+  polls_since_peer_check_ = polls_per_check;  // a keepalive connection may be what wakes the engine
+  if (!stuck_.empty() || !stalled_.empty() || !crediting_.empty() || !handshaking_.empty() || !rejections_.empty() ||
       !doomed_.empty()) {
     return false;
   }
@@ -239,10 +239,10 @@ void OfiDriver::close_impl() {
     ++slept;
   }
   copies_.reset();
-  lifelines_.reset();
+  keepalives_.reset();
   links_.clear();
-  Parked parts{std::move(endpoint_), std::move(pool_), std::move(receive_)};
-  if (shares_memory_) return leave_process(std::move(parts));
+  DeferredClose parts{std::move(endpoint_), std::move(pool_), std::move(receive_)};
+  if (shares_memory_) return close_or_defer(std::move(parts));
   close_parts(parts);
 }
 

@@ -5,17 +5,17 @@
 // Made by ofi_factory; drivers/driver.hpp says how it is called. The engine serialises, so one thread at a time is in
 // it.
 //
-//   OfiDriver ──owns──▶ Endpoint, SendPool, ReceiveBuffers, Copies, Lifelines
+//   OfiDriver ──owns──▶ Endpoint, SendPool, ReceiveBuffers, Copies, Keepalives
 //             └─owns──▶ Link per rank that was ever talked to
 //
-//   stuck_ stalled_ owing_ crediting_ greeting_ doubted_ doomed_ failing_: links with something to do, each marked in
-//   the link
+//   stuck_ stalled_ owing_ crediting_ handshaking_ suspected_ doomed_ failing_: links with something to do, each marked
+//   in the link
 //
 // What the provider does not take (-FI_EAGAIN) is copied and waits here. So `full` has two causes only, both in this
-// driver: the peer's window is used up, or all buffers are. ready() is therefore never called in vain.
+// driver: the peer's limit is used up, or all buffers are. ready() is therefore never called in vain.
 //
 // Rejected: one libfabric context per message of the engine. As short data is copied, the driver holds none of the
-// engine's memory, except under remote_copy().
+// engine's memory, except under rma().
 #pragma once
 
 #include <cstdint>
@@ -30,13 +30,13 @@
 #include "drivers/ofi/buffers.hpp"
 #include "drivers/ofi/copies.hpp"
 #include "drivers/ofi/endpoint.hpp"
-#include "drivers/ofi/lifeline.hpp"
+#include "drivers/ofi/keepalive.hpp"
 #include "drivers/ofi/link.hpp"
 #include "drivers/ofi/wire.hpp"
 
 namespace canele::drivers::ofi {
 
-inline constexpr int polls_per_look = 64;  ///< polls between two looks at silent peers
+inline constexpr int polls_per_check = 64;  ///< polls between two checks of silent peers
 
 class OfiDriver final : public Driver {
  public:
@@ -48,12 +48,12 @@ class OfiDriver final : public Driver {
   Status send_inline_impl(Rank peer, const void* head, std::size_t head_size, const void* body,
                           std::size_t body_size) override;
   Status send_packet_impl(Rank peer, const iovec* pieces, int count, std::size_t size, Token token) override;
-  Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+  Status bulk_send_impl(Rank peer, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces, int count,
                         std::size_t size, Token token) override;
-  Status expose_impl(Rank peer, Access access, const iovec* pieces, int count, Exposure* exposure) override;
-  void withdraw_impl(std::uint64_t handle) override;
-  Status remote_copy_impl(Rank peer, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
-                          const iovec* pieces, int count, std::size_t size, Token token) override;
+  Status register_memory_impl(Rank peer, RmaOp op, const iovec* pieces, int count, MemoryKey* rkey) override;
+  void deregister_impl(std::uint64_t handle) override;
+  Status rma_impl(Rank peer, RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset, const iovec* pieces,
+                  int count, std::size_t size, Token token) override;
   int poll_impl(int budget) override;
   int descriptor_impl() const override;
   bool arm_impl(bool on) override;
@@ -61,13 +61,13 @@ class OfiDriver final : public Driver {
 
   // ofi_driver.cpp
   void fill_capabilities();
-  bool open_lifelines(std::string* reason);
+  bool open_keepalives(std::string* reason);
   Link& link_to(Rank peer);
   Link* link_of(Rank peer) const;
-  void ask_for_deaths();
+  void ask_launcher();
   void fail(Link& link, bool lost, const std::string& why, bool tell_peer);
   void forget_waiting(Link& link);
-  std::uint16_t own_port() const { return lifelines_ ? lifelines_->port() : std::uint16_t{0}; }
+  std::uint16_t own_port() const { return keepalives_ ? keepalives_->port() : std::uint16_t{0}; }
 
   // send.cpp
   Status send_message(Rank peer, Kind kind, std::span<const std::byte> prefix, const iovec* pieces, int count,
@@ -77,33 +77,33 @@ class OfiDriver final : public Driver {
   void transmit(Link& link, SendBuffer* buffer);
   bool submit(SendBuffer* buffer, int* error);
   bool send_control(Link& link, Kind kind);
-  void send_greeting(Link& link);
-  void push_greetings();
-  void refuse_stranger(const Hello& hello, Refusal why);
-  void refuse_peer(Link& link, const Hello& hello, Refusal why);
-  void queue_refusal(fi_addr_t to, const Hello& hello, Refusal why);
+  void send_handshake(Link& link);
+  void push_handshakes();
+  void reject_unauthenticated(const Hello& hello, Rejection why);
+  void reject_peer(Link& link, const Hello& hello, Rejection why);
+  void queue_rejection(fi_addr_t to, const Hello& hello, Rejection why);
   void push_stuck();
-  void push_refusals();
+  void push_rejections();
   void give_credit();
   void pay_ready();
   void sent(SendBuffer* buffer, int error);
 
-  // greeting.cpp
-  void on_greeting(const Head& head, std::span<const std::byte> bytes);
+  // handshake.cpp
+  void on_handshake(const Head& head, std::span<const std::byte> bytes);
   void on_hello(std::span<const std::byte> bytes);
   void answer(Link& link, const Hello& hello, std::span<const std::byte> bytes);
   void on_challenge(Link& link, std::span<const std::byte> bytes);
-  void on_refusal(Link& link, std::span<const std::byte> bytes);
+  void on_rejection(Link& link, std::span<const std::byte> bytes);
   void set_up(Link& link);
 
-  // doubt.cpp
-  static bool is_in_doubt(const Link& link);
-  void doubt(Link& link);
-  void look_at_doubts();
-  void doubt_again(Link& link, std::uint64_t now);
-  void look_at_lifelines();
+  // suspicion.cpp
+  static bool owes_next_step(const Link& link);
+  void suspect(Link& link);
+  void check_suspects();
+  void recheck(Link& link, std::uint64_t now);
+  void check_keepalives();
   void doom(Link& link);
-  void look_at_doomed();
+  void check_doomed();
 
   // poll.cpp
   void read_completions(int* budget);
@@ -111,11 +111,11 @@ class OfiDriver final : public Driver {
   void on_completion(const fi_cq_data_entry& entry, int* budget);
   void arrived(std::span<const std::byte> bytes, int* budget);
   void on_message(Link& link, const Head& head, std::span<const std::byte> body, int* budget);
-  void hold(Link& link, const Head& head, std::span<const std::byte> body);
+  void defer(Link& link, const Head& head, std::span<const std::byte> body);
   bool deliver(Link& link, Kind kind, std::span<const std::byte> body, int* budget);
-  bool land(Link& link, std::span<const std::byte> body);
+  bool write_bulk(Link& link, std::span<const std::byte> body);
   void advance(Link& link);
-  void deliver_held(Link& link, int* budget);
+  void deliver_deferred(Link& link, int* budget);
   void present_stalled(int* budget);
   void report_copies();
   void report_failures();
@@ -127,18 +127,18 @@ class OfiDriver final : public Driver {
   std::unique_ptr<SendPool> pool_;
   std::unique_ptr<ReceiveBuffers> receive_;
   std::unique_ptr<Copies> copies_;
-  std::unique_ptr<Lifelines> lifelines_;      ///< empty: the provider's names do not support them
+  std::unique_ptr<Keepalives> keepalives_;    ///< empty: the provider's names do not support them
   std::vector<std::unique_ptr<Link>> links_;  ///< by rank
-  std::vector<Link*> stuck_, stalled_, owing_, crediting_, greeting_, doubted_, doomed_, failing_;
-  std::deque<SendBuffer*> refusals_;                       ///< to unauthenticated peers, not taken by the provider yet
-  std::map<std::vector<std::byte>, fi_addr_t> strangers_;  ///< names that have been answered
-  std::uint64_t dropped_ = 0;                              ///< messages of unauthenticated peers
-  std::uint64_t host_mark_ = 0;
+  std::vector<Link*> stuck_, stalled_, owing_, crediting_, handshaking_, suspected_, doomed_, failing_;
+  std::deque<SendBuffer*> rejections_;  ///< to unauthenticated peers, not taken by the provider yet
+  std::map<std::vector<std::byte>, fi_addr_t> unauthenticated_;  ///< names that have been answered
+  std::uint64_t dropped_ = 0;                                    ///< messages of unauthenticated peers
+  std::uint64_t host_id_ = 0;
   std::size_t inject_limit_ = 0, longest_ = 0;
-  int polls_since_doubt_ = 0, polls_since_look_ = 0;
+  int polls_since_suspect_check_ = 0, polls_since_peer_check_ = 0;
   int silence_s_ = 0;
-  bool shares_memory_ = false;  ///< see parked.hpp
-  bool knocks_ = false;         ///< the provider's names can be probed (knock.hpp)
+  bool shares_memory_ = false;  ///< see deferred_close.hpp
+  bool probes_ = false;         ///< the provider's names can be probed (liveness_probe.hpp)
   int reported_ = 0;            ///< events during this poll()
   bool closing_ = false;        ///< no callbacks
 };

@@ -42,16 +42,16 @@ int OfiDriver::poll_impl(int budget) {
   reported_ = 0;
   if (!stalled_.empty()) present_stalled(&budget);
   read_completions(&budget);
-  if (!greeting_.empty()) push_greetings();
-  if (!refusals_.empty()) push_refusals();
+  if (!handshaking_.empty()) push_handshakes();
+  if (!rejections_.empty()) push_rejections();
   if (!stuck_.empty()) push_stuck();
   copies_->push();
   report_copies();
   if (!crediting_.empty()) give_credit();
   if (!owing_.empty()) pay_ready();
-  if (!doubted_.empty()) look_at_doubts();
-  if (lifelines_) look_at_lifelines();
-  ask_for_deaths();
+  if (!suspected_.empty()) check_suspects();
+  if (keepalives_) check_keepalives();
+  ask_launcher();
   if (!failing_.empty()) report_failures();
   return reported_;
 }
@@ -84,7 +84,7 @@ void OfiDriver::on_completion(const fi_cq_data_entry& entry, int* budget) {
     case Op::Kind::send:
       return sent(static_cast<SendBuffer*>(op), 0);
     case Op::Kind::copy:
-      return copies_->over(*op, 0);
+      return copies_->complete(*op, 0);
     case Op::Kind::receive:
       break;
   }
@@ -113,7 +113,7 @@ void OfiDriver::read_error(int* budget) {
     case Op::Kind::send:
       return sent(static_cast<SendBuffer*>(op), entry.err);
     case Op::Kind::copy:
-      return copies_->over(*op, entry.err);
+      return copies_->complete(*op, entry.err);
     case Op::Kind::receive:
       break;
   }
@@ -131,7 +131,7 @@ void OfiDriver::arrived(std::span<const std::byte> bytes, int* budget) {
     return;
   }
   const Head head = read_head(bytes.data());
-  if (is_greeting(head.kind)) return on_greeting(head, bytes);
+  if (is_handshake(head.kind)) return on_handshake(head, bytes);
   Link* const link = link_of(head.rank);
   const bool known = link != nullptr && (link->state == Link::State::up || link->state == Link::State::answering);
   if (!known || head.key != link->key_in) {
@@ -166,35 +166,35 @@ void OfiDriver::on_message(Link& link, const Head& head, std::span<const std::by
   }
   if (closing_) return;
   const auto ahead = static_cast<std::uint16_t>(head.number - link.next_in);
-  if (ahead >= window) return fail(link, true, "a message number outside of its window", true);
-  if (ahead > 0 || link.is_stalled) return hold(link, head, body);
+  if (ahead >= unacked_limit) return fail(link, true, "a message number beyond the unacked limit", true);
+  if (ahead > 0 || link.is_stalled) return defer(link, head, body);
   if (!deliver(link, head.kind, body, budget)) {
-    hold(link, head, body);
-    if (!link.is_over() && !std::exchange(link.is_stalled, true)) stalled_.push_back(&link);
+    defer(link, head, body);
+    if (!link.is_closed() && !std::exchange(link.is_stalled, true)) stalled_.push_back(&link);
     return;
   }
-  if (link.is_over()) return;
+  if (link.is_closed()) return;
   ++link.next_in;
   advance(link);
-  deliver_held(link, budget);
+  deliver_deferred(link, budget);
 }
 
 /// Keeps a message until its turn comes.
-void OfiDriver::hold(Link& link, const Head& head, std::span<const std::byte> body) {
-  if (!link.held) link.held = std::make_unique<std::array<Held, window>>();
-  Held& slot = (*link.held)[head.number % window];
+void OfiDriver::defer(Link& link, const Head& head, std::span<const std::byte> body) {
+  if (!link.deferred) link.deferred = std::make_unique<std::array<DeferredMessage, unacked_limit>>();
+  DeferredMessage& slot = (*link.deferred)[head.number % unacked_limit];
   if (slot.here) return fail(link, true, "two messages with the same number", true);
   slot.here = true;
   slot.kind = head.kind;
   slot.bytes.assign(body.begin(), body.end());
-  ++link.held_count;
+  ++link.deferred_count;
 }
 
 /// Delivers a message. Returns false if it is deferred.
 bool OfiDriver::deliver(Link& link, Kind kind, std::span<const std::byte> body, int* budget) {
   if (kind == Kind::bulk) {
     --*budget;
-    if (!land(link, body)) fail(link, true, "a bulk message without contents", true);
+    if (!write_bulk(link, body)) fail(link, true, "a bulk message without contents", true);
     return true;
   }
   if (body.empty()) {
@@ -204,9 +204,9 @@ bool OfiDriver::deliver(Link& link, Kind kind, std::span<const std::byte> body, 
   switch (context_->events->packet(link.rank, body)) {
     case Take::taken:
       break;
-    case Take::later:
+    case Take::retry:
       return false;
-    case Take::refused:
+    case Take::rejected:
       link.silent = true;
       fail(link, true, "rejected by the engine", true);
       break;
@@ -217,15 +217,15 @@ bool OfiDriver::deliver(Link& link, Kind kind, std::span<const std::byte> body, 
 }
 
 /// Moves the bytes of a bulk message where the engine says. Drops the rest of a transfer that no receive wants.
-bool OfiDriver::land(Link& link, std::span<const std::byte> body) {
+bool OfiDriver::write_bulk(Link& link, std::span<const std::byte> body) {
   if (body.size() <= bulk_head_size - head_size) return false;
-  const std::uint64_t key = net::read_le64(body.data()), offset = net::read_le64(body.data() + 8);
+  const std::uint64_t transfer_id = net::read_le64(body.data()), offset = net::read_le64(body.data() + 8);
   body = body.subspan(bulk_head_size - head_size);
   ++reported_;
   std::array<iovec, 64> pieces;
   for (std::uint64_t moved = 0; moved < body.size();) {
-    const int count = context_->events->landing(link.rank, key, offset + moved, body.size() - moved, pieces.data(),
-                                                static_cast<int>(pieces.size()));
+    const int count = context_->events->bulk_destination(link.rank, transfer_id, offset + moved, body.size() - moved,
+                                                         pieces.data(), static_cast<int>(pieces.size()));
     if (count <= 0) break;
     std::uint64_t part = 0;
     for (int i = 0; i < count; ++i) {
@@ -235,7 +235,7 @@ bool OfiDriver::land(Link& link, std::span<const std::byte> body) {
       part += piece.iov_len;
     }
     assert(part > 0);
-    context_->events->landed(link.rank, key, offset + moved, part);
+    context_->events->bulk_written(link.rank, transfer_id, offset + moved, part);
     moved += part;
   }
   return true;
@@ -251,18 +251,18 @@ void OfiDriver::advance(Link& link) {
   if (due && !std::exchange(link.owes_credit, true)) crediting_.push_back(&link);
 }
 
-void OfiDriver::deliver_held(Link& link, int* budget) {
-  while (link.held_count > 0 && !link.is_over()) {
-    Held& slot = (*link.held)[link.next_in % window];
+void OfiDriver::deliver_deferred(Link& link, int* budget) {
+  while (link.deferred_count > 0 && !link.is_closed()) {
+    DeferredMessage& slot = (*link.deferred)[link.next_in % unacked_limit];
     if (!slot.here) return;
     if (*budget <= 0 || !deliver(link, slot.kind, slot.bytes, budget)) {
       if (!std::exchange(link.is_stalled, true)) stalled_.push_back(&link);
       return;
     }
-    if (link.is_over()) return;  // what was held is gone
+    if (link.is_closed()) return;  // what was deferred is dropped
     slot.here = false;
     slot.bytes = {};
-    --link.held_count;
+    --link.deferred_count;
     ++link.next_in;
     advance(link);
   }
@@ -271,7 +271,7 @@ void OfiDriver::deliver_held(Link& link, int* budget) {
 void OfiDriver::present_stalled(int* budget) {
   for (Link* link : std::exchange(stalled_, {})) {
     link->is_stalled = false;
-    if (!link->is_over()) deliver_held(*link, budget);
+    if (!link->is_closed()) deliver_deferred(*link, budget);
   }
 }
 
@@ -280,7 +280,7 @@ void OfiDriver::report_copies() {
   while (copies_->next_finished(&one)) {
     Link& link = link_to(one.peer);
     if (ends_connection(one.error)) fail(link, true, "a copy failed: " + error_text(one.error), true);
-    if (link.is_over()) continue;  // its tokens count as returned
+    if (link.is_closed()) continue;  // its tokens count as returned
     ++reported_;
     context_->events->done(one.token, one.error == 0 ? Status::ok : Status::failed);
   }

@@ -186,7 +186,7 @@ int max_endpoints(const fi_info& info) { return known(provider_name(info)).max_e
 std::uint32_t latency_guess(const fi_info& info) { return known(provider_name(info)).latency_ns; }
 double bandwidth_guess(const fi_info& info) { return known(provider_name(info)).bandwidth; }
 
-std::uint64_t host_mark() {
+std::uint64_t host_id() {
   std::ifstream boot("/proc/sys/kernel/random/boot_id");
   std::string text{std::istreambuf_iterator<char>(boot), {}};
   for (const char* path : {"/proc/self/ns/net", "/proc/self/ns/pid", "/dev/shm"}) {

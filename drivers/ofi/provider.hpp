@@ -47,7 +47,8 @@ int max_endpoints(const fi_info& info);
 std::uint32_t latency_guess(const fi_info& info);
 double bandwidth_guess(const fi_info& info);
 
-/// Returns a mark of this host. It is equal in two processes that reach each other by a provider with is_host_only().
-std::uint64_t host_mark();
+/// Returns an identity of this host. It is equal in two processes that reach each other by a provider with
+/// is_host_only().
+std::uint64_t host_id();
 
 }  // namespace canele::drivers::ofi

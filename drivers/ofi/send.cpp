@@ -19,7 +19,7 @@
 namespace canele::drivers::ofi {
 namespace {
 
-constexpr std::size_t most_refusals = 16, most_strangers = 64;
+constexpr std::size_t most_rejections = 16, most_unauthenticated = 64;
 
 std::byte* append(std::byte* to, const void* from, std::size_t size) {
   if (size > 0) std::memcpy(to, from, size);
@@ -38,11 +38,11 @@ Status OfiDriver::send_packet_impl(Rank peer, const iovec* pieces, int count, st
   return send_message(peer, Kind::packet, {}, pieces, count, size);
 }
 
-Status OfiDriver::bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
-                                 std::size_t size, Token) {
+Status OfiDriver::bulk_send_impl(Rank peer, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces,
+                                 int count, std::size_t size, Token) {
   if (size > capabilities_.max_bulk) return Status::failed;
   std::array<std::byte, bulk_head_size - head_size> prefix;
-  net::write_le(prefix.data(), key, 8);
+  net::write_le(prefix.data(), transfer_id, 8);
   net::write_le(prefix.data() + 8, offset, 8);
   return send_message(peer, Kind::bulk, prefix, pieces, count, size);
 }
@@ -86,7 +86,7 @@ Status OfiDriver::send_message(Rank peer, Kind kind, std::span<const std::byte> 
     buffer->size = static_cast<std::uint32_t>(total);
     transmit(link, buffer);
   }
-  if (!link.is_doubted && (link.is_stuck || !link.has_credit())) doubt(link);
+  if (!link.is_suspected && (link.is_stuck || !link.has_credit())) suspect(link);
   return Status::ok;
 }
 
@@ -120,7 +120,7 @@ void OfiDriver::transmit(Link& link, SendBuffer* buffer) {
   (link.last_waiting != nullptr ? link.last_waiting->next : link.first_waiting) = buffer;
   link.last_waiting = buffer;
   if (!std::exchange(link.is_stuck, true)) stuck_.push_back(&link);
-  doubt(link);
+  suspect(link);
 }
 
 /// Sends a message that consists of a head only. Returns false if there is no buffer for it.
@@ -129,12 +129,12 @@ bool OfiDriver::send_control(Link& link, Kind kind) {
   write_head(line.data(), {link.key_out, context_->rank, kind, link.next_out, link.next_in});
   int error = 0;
   // A bye must have left before the endpoint closes: only a completion confirms that.
-  bool gone = kind != Kind::bye && !link.is_stuck && inject(link.to, line, &error);
+  bool injected = kind != Kind::bye && !link.is_stuck && inject(link.to, line, &error);
   if (error != 0) {
     fail(link, true, "cannot send to it: " + error_text(error), false);
     return true;
   }
-  if (!gone) {
+  if (!injected) {
     SendBuffer* const buffer = pool_->take();
     if (buffer == nullptr) return false;
     std::copy(line.begin(), line.end(), buffer->data);
@@ -145,70 +145,70 @@ bool OfiDriver::send_control(Link& link, Kind kind) {
   return true;
 }
 
-void OfiDriver::send_greeting(Link& link) {
+void OfiDriver::send_handshake(Link& link) {
   SendBuffer* const buffer = pool_->take();
   if (buffer == nullptr) {
-    if (!std::exchange(link.is_greeting, true)) greeting_.push_back(&link);
+    if (!std::exchange(link.is_handshaking, true)) handshaking_.push_back(&link);
     return;
   }
-  std::copy(link.greeting.begin(), link.greeting.end(), buffer->data);
-  buffer->size = static_cast<std::uint32_t>(link.greeting.size());
-  link.greeting.clear();
+  std::copy(link.handshake.begin(), link.handshake.end(), buffer->data);
+  buffer->size = static_cast<std::uint32_t>(link.handshake.size());
+  link.handshake.clear();
   transmit(link, buffer);
 }
 
-void OfiDriver::push_greetings() {
-  for (Link* link : std::exchange(greeting_, {})) {
-    link->is_greeting = false;
-    if (!link->is_over() && !link->greeting.empty()) send_greeting(*link);
+void OfiDriver::push_handshakes() {
+  for (Link* link : std::exchange(handshaking_, {})) {
+    link->is_handshaking = false;
+    if (!link->is_closed() && !link->handshake.empty()) send_handshake(*link);
   }
 }
 
-/// Refuses an unauthenticated peer. It costs an entry of the address vector; the 65th peer gets no answer.
-void OfiDriver::refuse_stranger(const Hello& hello, Refusal why) {
+/// Rejects an unauthenticated peer. It costs an entry of the address vector; the 65th peer gets no answer.
+void OfiDriver::reject_unauthenticated(const Hello& hello, Rejection why) {
   ++dropped_;
   if (!is_sane_name(hello.name, endpoint_->info().addr_format, endpoint_->name())) return;
-  auto known = strangers_.find(hello.name);
-  if (known == strangers_.end()) {
-    if (strangers_.size() == most_strangers) return;
+  auto known = unauthenticated_.find(hello.name);
+  if (known == unauthenticated_.end()) {
+    if (unauthenticated_.size() == most_unauthenticated) return;
     context_->log(2, std::string("ofi: rejected an unauthenticated peer: ") + text_of(why));
-    known = strangers_.emplace(hello.name, endpoint_->add(hello.name)).first;
+    known = unauthenticated_.emplace(hello.name, endpoint_->add(hello.name)).first;
   }
   if (known->second == FI_ADDR_UNSPEC) return;
-  if (refusals_.size() == most_refusals) {  // the oldest one cannot be delivered
-    pool_->give_back(refusals_.front());
-    refusals_.pop_front();
+  if (rejections_.size() == most_rejections) {  // the oldest one cannot be delivered
+    pool_->give_back(rejections_.front());
+    rejections_.pop_front();
   }
-  queue_refusal(known->second, hello, why);
+  queue_rejection(known->second, hello, why);
 }
 
-/// Refuses a rank of the job.
-void OfiDriver::refuse_peer(Link& link, const Hello& hello, Refusal why) {
-  if (link.to == FI_ADDR_UNSPEC) return refuse_stranger(hello, why);
-  queue_refusal(link.to, hello, why);
+/// Rejects a rank of the job.
+void OfiDriver::reject_peer(Link& link, const Hello& hello, Rejection why) {
+  if (link.to == FI_ADDR_UNSPEC) return reject_unauthenticated(hello, why);
+  queue_rejection(link.to, hello, why);
 }
 
-void OfiDriver::queue_refusal(fi_addr_t to, const Hello& hello, Refusal why) {
+void OfiDriver::queue_rejection(fi_addr_t to, const Hello& hello, Rejection why) {
   SendBuffer* const buffer = pool_->take();
   if (buffer == nullptr) return;
-  const auto message = make_refusal(hello.nonce, why, secret_);
+  const auto message = make_rejection(hello.nonce, why, secret_);
   std::copy(message.begin(), message.end(), buffer->data);
   buffer->size = static_cast<std::uint32_t>(message.size());
   buffer->peer = -1;
   buffer->to = to;
-  refusals_.push_back(buffer);
+  rejections_.push_back(buffer);
 }
 
-void OfiDriver::push_refusals() {
-  for (std::size_t i = refusals_.size(); i > 0; --i) {
-    SendBuffer* const buffer = refusals_.front();
-    refusals_.pop_front();
+void OfiDriver::push_rejections() {
+  for (std::size_t i = rejections_.size(); i > 0; --i) {
+    SendBuffer* const buffer = rejections_.front();
+    rejections_.pop_front();
     int error = 0;
     if (submit(buffer, &error)) continue;
     if (error != 0) {
       pool_->give_back(buffer);
     } else {
-      refusals_.push_back(buffer);
+      rejections_.push_back(buffer);
     }
   }
 }
@@ -250,12 +250,12 @@ void OfiDriver::pay_ready() {
   for (Link* link : std::exchange(owing_, {})) {
     const bool room = link->state == Link::State::up && link->has_credit() && pool_->available() &&
                       (!link->wants_copy || copies_->has_room());
-    if (!room && !link->is_over()) {
+    if (!room && !link->is_closed()) {
       owing_.push_back(link);
       continue;
     }
     link->owes_ready = link->wants_copy = false;
-    if (link->is_over()) continue;
+    if (link->is_closed()) continue;
     ++reported_;
     context_->events->ready(link->rank);
   }

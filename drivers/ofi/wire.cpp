@@ -34,7 +34,7 @@ std::uint64_t proof(const char* what, const Secret& secret, Part first, Part sec
 }
 
 /// Writes the head of a handshake message: magic, version and a length where other messages have the key.
-void write_greeting(std::byte* to, Kind kind, Rank rank, std::uint16_t version, std::size_t length) {
+void write_handshake(std::byte* to, Kind kind, Rank rank, std::uint16_t version, std::size_t length) {
   write_le(to, magic, 4);
   write_le(to + 4, version, 2);
   write_le(to + 6, length, 2);
@@ -67,21 +67,21 @@ Head read_head(const std::byte* from) {
           read_le16(from + 14)};
 }
 
-const char* text_of(Refusal why) {
+const char* text_of(Rejection why) {
   switch (why) {
-    case Refusal::none:
+    case Rejection::none:
       return "nothing";
-    case Refusal::wrong_secret:
+    case Rejection::wrong_secret:
       return "the job's secret differs: the peer belongs to another job";
-    case Refusal::wrong_version:
+    case Rejection::wrong_version:
       return "wire versions differ";
-    case Refusal::wrong_job:
+    case Rejection::wrong_job:
       return "it belongs to another job";
-    case Refusal::wrong_rank:
+    case Rejection::wrong_rank:
       return "the ranks differ from the expected ones: a stale address?";
-    case Refusal::connected:
+    case Rejection::connected:
       return "there is a connection between the two ranks already";
-    case Refusal::gave_up:
+    case Rejection::gave_up:
       return "the connection between the two ranks failed before";
   }
   return "an unknown reason";
@@ -91,7 +91,7 @@ std::vector<std::byte> make_hello(const Hello& hello, const Secret& secret, std:
   assert(hello.name.size() <= max_name);
   std::vector<std::byte> made(hello_name + hello.name.size() + 8);
   std::byte* const to = made.data();
-  write_greeting(to, Kind::hello, hello.rank, version, made.size());
+  write_handshake(to, Kind::hello, hello.rank, version, made.size());
   std::copy(hello.nonce.begin(), hello.nonce.end(), to + 16);
   write_le(to + 32, hello.job, 8);
   write_le(to + 40, hello.incarnation, 8);
@@ -124,7 +124,7 @@ std::vector<std::byte> make_challenge(std::span<const std::byte> hello, Rank own
                                       const Nonce& nonce, const Secret& secret, Keys* keys) {
   std::vector<std::byte> made(challenge_size);
   std::byte* const to = made.data();
-  write_greeting(to, Kind::challenge, own, wire_version, made.size());
+  write_handshake(to, Kind::challenge, own, wire_version, made.size());
   std::copy_n(hello.data() + 16, 16, to + 16);
   std::copy(nonce.begin(), nonce.end(), to + 32);
   write_le(to + 48, incarnation, 8);
@@ -146,27 +146,27 @@ bool read_challenge(std::span<const std::byte> bytes, std::span<const std::byte>
   return true;
 }
 
-std::vector<std::byte> make_refusal(const Nonce& nonce, Refusal why, const Secret& secret) {
-  std::vector<std::byte> made(refusal_size);
+std::vector<std::byte> make_rejection(const Nonce& nonce, Rejection why, const Secret& secret) {
+  std::vector<std::byte> made(rejection_size);
   std::byte* const to = made.data();
-  write_greeting(to, Kind::refusal, 0, wire_version, made.size());
+  write_handshake(to, Kind::rejection, 0, wire_version, made.size());
   std::copy(nonce.begin(), nonce.end(), to + 16);
   write_le(to + 32, static_cast<std::uint16_t>(why), 2);
-  if (why != Refusal::wrong_secret && why != Refusal::wrong_version) {
+  if (why != Rejection::wrong_secret && why != Rejection::wrong_version) {
     write_le(to + 40, proof("ofi refusal", secret, Part(made).first(40)), 8);
   }
   return made;
 }
 
-bool read_refusal(std::span<const std::byte> bytes, const Nonce& nonce, const Secret& secret, std::string* text) {
+bool read_rejection(std::span<const std::byte> bytes, const Nonce& nonce, const Secret& secret, std::string* text) {
   // The nonce was sent to the peer only: a sender that repeats it is the peer, or an attacker on the path.
-  if (bytes.size() != refusal_size || read_le32(bytes.data()) != magic || nonce_at(bytes.data() + 16) != nonce) {
+  if (bytes.size() != rejection_size || read_le32(bytes.data()) != magic || nonce_at(bytes.data() + 16) != nonce) {
     return false;
   }
-  const auto why = static_cast<Refusal>(read_le16(bytes.data() + 32));
+  const auto why = static_cast<Rejection>(read_le16(bytes.data() + 32));
   *text = text_of(why);
-  if (why == Refusal::wrong_secret) return true;
-  if (why == Refusal::wrong_version) {
+  if (why == Rejection::wrong_secret) return true;
+  if (why == Rejection::wrong_version) {
     *text += ": this rank has version " + std::to_string(wire_version) + ", the peer has version " +
              std::to_string(read_le16(bytes.data() + 4)) + "; use one version of Canelé in all ranks";
     return true;

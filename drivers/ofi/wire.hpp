@@ -13,9 +13,9 @@
 //                    14 u16 how many of the receiver's messages are processed   16 …
 //     bulk            … 16 u64 transfer   24 u64 offset
 //     Hello           … 16 nonce (16)   32 u64 job   40 u64 incarnation   48 u32 receiver's rank
-//                    52 u16 port for lifelines, 0: none   54 u16 zero   56 the sender's endpoint name, then u64 proof
+//                    52 u16 port for keepalive, 0: none   54 u16 zero   56 the sender's endpoint name, then u64 proof
 //     Challenge       … 16 the Hello's nonce (16)   32 own nonce (16)   48 u64 incarnation   56 u64 proof
-//     Refusal         … 16 the Hello's nonce (16)   32 u16 why   34 u16 zero   36 u32 zero   40 u64 proof, or zero
+//     Rejection       … 16 the Hello's nonce (16)   32 u16 why   34 u16 zero   36 u32 zero   40 u64 proof, or zero
 //
 // Rejected: a keyed hash over each message. It costs more than the message on a good fabric, and the payload could
 // still be read.
@@ -39,7 +39,7 @@ inline constexpr std::uint16_t wire_version = 1;
 inline constexpr std::size_t head_size = 16;
 inline constexpr std::size_t bulk_head_size = 32;
 inline constexpr std::size_t challenge_size = 64;
-inline constexpr std::size_t refusal_size = 48;
+inline constexpr std::size_t rejection_size = 48;
 inline constexpr std::size_t max_name = 256;  ///< of an endpoint
 inline constexpr std::size_t max_hello = 64 + max_name;
 inline constexpr Rank most_ranks = 1 << 24;
@@ -52,7 +52,7 @@ enum class Kind : std::uint8_t {
   broken,     ///< the sender gives the connection up at once.
   hello,      ///< asks for a connection.
   challenge,  ///< proves the acceptor, and asks the initiator for its proof.
-  refusal
+  rejection
 };
 
 /// The head of a message, decoded.
@@ -65,11 +65,11 @@ struct Head {
 };
 void write_head(std::byte* to, const Head& head);
 Head read_head(const std::byte* from);
-inline bool is_greeting(Kind kind) { return kind >= Kind::hello; }
+inline bool is_handshake(Kind kind) { return kind >= Kind::hello; }
 
-/// Why a Hello is refused.
-enum class Refusal : std::uint16_t { none, wrong_secret, wrong_version, wrong_job, wrong_rank, connected, gave_up };
-const char* text_of(Refusal why);
+/// Why a Hello is rejected.
+enum class Rejection : std::uint16_t { none, wrong_secret, wrong_version, wrong_job, wrong_rank, connected, gave_up };
+const char* text_of(Rejection why);
 
 /// The sender of a Hello.
 struct Hello {
@@ -85,7 +85,7 @@ std::vector<std::byte> make_hello(const Hello& hello, const Secret& secret, std:
 
 enum class HelloIs : std::uint8_t { garbage, other_version, unproven, proven };
 /// Decodes a Hello. Its contents are trustworthy only if it is proven. The nonce and the name are filled in for all but
-/// garbage, so that a refusal can be sent.
+/// garbage, so that a rejection can be sent.
 HelloIs read_hello(std::span<const std::byte> bytes, const Secret& secret, Hello* hello);
 
 /// The keys of a connection.
@@ -99,9 +99,9 @@ std::vector<std::byte> make_challenge(std::span<const std::byte> hello, Rank own
 bool read_challenge(std::span<const std::byte> bytes, std::span<const std::byte> hello, const Secret& secret,
                     std::uint64_t* incarnation, Keys* keys);
 
-/// Makes a refusal. It is signed unless the other side cannot check it (another secret, another version).
-std::vector<std::byte> make_refusal(const Nonce& nonce, Refusal why, const Secret& secret);
-/// Reads a refusal; *text says why, for users. Returns false if it does not answer the Hello with that nonce.
-bool read_refusal(std::span<const std::byte> bytes, const Nonce& nonce, const Secret& secret, std::string* text);
+/// Makes a rejection. It is signed unless the other side cannot check it (another secret, another version).
+std::vector<std::byte> make_rejection(const Nonce& nonce, Rejection why, const Secret& secret);
+/// Reads a rejection; *text says why, for users. Returns false if it does not answer the Hello with that nonce.
+bool read_rejection(std::span<const std::byte> bytes, const Nonce& nonce, const Secret& secret, std::string* text);
 
 }  // namespace canele::drivers::ofi

@@ -36,8 +36,8 @@ bool Alarm::watch(int descriptor) {
 }
 
 bool Alarm::is_due() const {
-  pollfd look = {all_.get(), POLLIN, 0};
-  return ::poll(&look, 1, 0) == 1;
+  pollfd one = {all_.get(), POLLIN, 0};
+  return ::poll(&one, 1, 0) == 1;
 }
 
 void Alarm::set(std::uint64_t nanoseconds) {

@@ -5,8 +5,8 @@
 // Used by the psm2 driver if it only communicates through shared memory, by one thread at a time.
 //
 // libpsm2 has no descriptor that reports an arrival. Timed sleeps alone reinforce each other: a rank that waits for a
-// sleeping rank goes to sleep as well, and every message takes a step. Therefore senders ring (ledger.hpp), and the
-// timer serves only the few events for which no process rings.
+// sleeping rank goes to sleep as well, and every message takes a step. Therefore senders ring (sender_lease_page.hpp),
+// and the timer serves only the few events for which no process rings.
 //
 // Rejected: a thread that polls: it needs a core of its own.
 #pragma once

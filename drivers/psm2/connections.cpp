@@ -2,8 +2,8 @@
 //
 // From "can send to each other" to "proven", and the end of a peer. See psm2_driver.hpp.
 //
-// A peer object is never deleted where the driver finds that it is finished. It is marked gone, libpsm2's pointer to it
-// is cleared, and sweep() deletes it at the end of poll().
+// A peer object is never deleted where the driver finds that it is finished. It is marked closed, libpsm2's pointer to
+// it is cleared, and sweep() deletes it at the end of poll().
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -18,10 +18,10 @@
 namespace canele::drivers::psm2 {
 namespace {
 
-constexpr std::size_t most_strangers = 64;
-constexpr std::uint64_t stranger_patience_ns = 10'000'000'000;
+constexpr std::size_t most_unauthenticated = 64;
+constexpr std::uint64_t authentication_patience_ns = 10'000'000'000;
 constexpr std::size_t most_local_peers = 100;  ///< so that a queue of 1,024 slots holds everything that they may send
-constexpr std::uint32_t remote_window = 32;
+constexpr std::uint32_t remote_unacked_limit = 32;
 constexpr int most_tries = 5;
 
 }  // namespace
@@ -35,13 +35,13 @@ Status Psm2Driver::connect_impl(Rank rank, std::span<const std::byte> address) {
   if (here && where.user != own_.user) return Status::failed;
   if (!here && (own_.memory_only || where.memory_only)) return Status::failed;
   if (peers_[index] != nullptr) return Status::pending;  // the peer connected first
-  for (const auto& peer : strangers_) {
-    if (peer->expects != rank || peer->state == Peer::State::gone) continue;
+  for (const auto& peer : unauthenticated_) {
+    if (peer->expects != rank || peer->state == Peer::State::closed) continue;
     peer->wanted = true;  // the peer is about to connect
     return Status::pending;
   }
-  if (here && meets_) {
-    meeting_->seek(rank, where);
+  if (here && coordinates_) {
+    coordinator_->connect(rank, where);
   } else {
     attempts_.try_emplace(rank, Attempt{where, 0});
   }
@@ -51,32 +51,32 @@ Status Psm2Driver::connect_impl(Rank rank, std::span<const std::byte> address) {
 bool Psm2Driver::knows(Rank rank) const {
   const auto index = static_cast<std::size_t>(rank);
   if (damaged_) return true;
-  const auto same = [rank](const auto& one) { return one->expects == rank && one->state != Peer::State::gone; };
+  const auto same = [rank](const auto& one) { return one->expects == rank && one->state != Peer::State::closed; };
   return known_[index] == Known::failed || peers_[index] != nullptr ||
-         std::any_of(strangers_.begin(), strangers_.end(), same);
+         std::any_of(unauthenticated_.begin(), unauthenticated_.end(), same);
 }
 
 /// Advances all connections that are not up yet.
 int Psm2Driver::connect_some() {
-  bool moved = meeting_->step(*this);
+  bool moved = coordinator_->step(*this);
   for (auto at = attempts_.begin(); at != attempts_.end();) {
-    bool over = false;
-    attempt(at->first, at->second, &over);
+    bool done = false;
+    attempt(at->first, at->second, &done);
     moved = true;
-    at = over ? attempts_.erase(at) : std::next(at);
+    at = done ? attempts_.erase(at) : std::next(at);
   }
-  drop_old_strangers();
+  drop_old_unauthenticated();
   return moved ? 1 : 0;
 }
 
 /// Connects to a peer of another host. There libpsm2's own thread answers, so this takes a moment, or two seconds if
 /// the peer is dead.
-void Psm2Driver::attempt(Rank rank, Attempt& attempt, bool* over) {
+void Psm2Driver::attempt(Rank rank, Attempt& attempt, bool* done) {
   psm2_epaddr_t address = nullptr;
   const psm2_error_t error = endpoint_.connect(attempt.where.endpoint, &address);
-  *over = true;
+  *done = true;
   if (error == PSM2_OK) {
-    Met made;
+    Reached made;
     made.rank = rank;
     made.sought = true;
     made.address = address;
@@ -85,44 +85,44 @@ void Psm2Driver::attempt(Rank rank, Attempt& attempt, bool* over) {
       made.pid = attempt.where.pid;
       made.process = net::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, made.pid, 0)));
     }
-    met(std::move(made));
+    reached(std::move(made));
   } else if (error == PSM2_TIMEOUT && ++attempt.tries < most_tries) {
-    *over = false;
+    *done = false;
   } else {
     missed(rank, false, std::string("psm2_ep_connect: ") + psm2_error_get_string(error));
   }
 }
 
-void Psm2Driver::met(Met&& met) {
+void Psm2Driver::reached(Reached&& found) {
   Peer* peer = nullptr;
-  if (met.sought) {
-    auto& slot = peers_[static_cast<std::size_t>(met.rank)];
+  if (found.sought) {
+    auto& slot = peers_[static_cast<std::size_t>(found.rank)];
     if (slot != nullptr) return;  // accepted in the meantime
-    if (auto* const faster = static_cast<Peer*>(psm2_epaddr_getctxt(met.address)); faster != nullptr) {
-      faster->expects = met.rank;
+    if (auto* const faster = static_cast<Peer*>(psm2_epaddr_getctxt(found.address)); faster != nullptr) {
+      faster->expects = found.rank;
       faster->wanted = true;
       return;
     }
     slot = std::make_unique<Peer>();
     peer = slot.get();
-    peer->rank = met.rank;
-    peer->address = met.address;
-    psm2_epaddr_setctxt(met.address, peer);
+    peer->rank = found.rank;
+    peer->address = found.address;
+    psm2_epaddr_setctxt(found.address, peer);
   } else {
-    peer = &add_stranger(met.address);
-    peer->expects = met.rank;
-    peer->wanted = met.wanted;
+    peer = &add_unauthenticated(found.address);
+    peer->expects = found.rank;
+    peer->wanted = found.wanted;
   }
-  peer->pid = met.pid;
-  peer->process = std::move(met.process);
+  peer->pid = found.pid;
+  peer->process = std::move(found.process);
   alarm_.watch(peer->process.get());
-  peer->ledger = std::move(met.ledger);
+  peer->lease_page = std::move(found.lease_page);
   psm2_epid_t id = 0;
   psm2_epaddr_to_epid(peer->address, &id);
   peer->local = endpoint_.shares_memory(id);
-  peer->granted = peer->local ? local_window_ : remote_window;
-  if (met.sought) {
-    peer->handshake = net::Handshake::initiator(self_, *context_, met.rank, met.incarnation, own_terms(*peer));
+  peer->granted = peer->local ? local_unacked_limit_ : remote_unacked_limit;
+  if (found.sought) {
+    peer->handshake = net::Handshake::initiator(self_, *context_, found.rank, found.incarnation, own_terms(*peer));
     shake(*peer);
   }
 }
@@ -131,13 +131,13 @@ void Psm2Driver::missed(Rank rank, bool lost, const std::string& reason) { repor
 
 /// Adds an unauthenticated peer: the two processes can send to each other. If there are too many, the oldest is
 /// dropped.
-Peer& Psm2Driver::add_stranger(psm2_epaddr_t address) {
-  if (strangers_.size() >= most_strangers) {
-    ++strangers_refused_;
-    forget(*strangers_.front());
+Peer& Psm2Driver::add_unauthenticated(psm2_epaddr_t address) {
+  if (unauthenticated_.size() >= most_unauthenticated) {
+    ++unauthenticated_rejected_;
+    forget(*unauthenticated_.front());
   }
-  strangers_.push_back(std::make_unique<Peer>());
-  Peer& made = *strangers_.back();
+  unauthenticated_.push_back(std::make_unique<Peer>());
+  Peer& made = *unauthenticated_.back();
   made.address = address;
   made.since_ns = context_->now_ns();
   made.handshake = net::Handshake::acceptor(self_, *context_);
@@ -145,21 +145,21 @@ Peer& Psm2Driver::add_stranger(psm2_epaddr_t address) {
   return made;
 }
 
-/// Handles the first message of an unknown process: from another host, or without meetings. Returns null in all other
-/// cases.
-Peer* Psm2Driver::greet(psm2_epaddr_t address) {
+/// Handles the first message of an unknown process: from another host, or without the coordinator. Returns null in all
+/// other cases.
+Peer* Psm2Driver::on_first_message(psm2_epaddr_t address) {
   psm2_epid_t id = 0;
-  if (psm2_epaddr_to_epid(address, &id) != PSM2_OK || (meets_ && endpoint_.shares_memory(id))) return nullptr;
+  if (psm2_epaddr_to_epid(address, &id) != PSM2_OK || (coordinates_ && endpoint_.shares_memory(id))) return nullptr;
   psm2_epaddr_t back = nullptr;
   if (endpoint_.connect(id, &back) != PSM2_OK || back != address) return nullptr;
-  Met made;
+  Reached made;
   made.address = address;
   if (endpoint_.shares_memory(id)) {
     made.pid = static_cast<std::int32_t>(id >> 32);  // how libpsm2 makes the id without hardware
     made.process = net::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, made.pid, 0)));
   }
-  met(std::move(made));
-  return strangers_.back().get();
+  reached(std::move(made));
+  return unauthenticated_.back().get();
 }
 
 /// Returns true if the message belongs to the handshake that continues. If both ends began one, the lower rank's
@@ -187,10 +187,10 @@ void Psm2Driver::shake(Peer& peer) {
   net::Handshake& handshake = *peer.handshake;
   while (peer.state == Peer::State::shaking) {
     if (handshake.wants_write()) {
-      if (!enter(peer)) return make_busy(peer);
+      if (!acquire_queue(peer)) return make_busy(peer);
       const auto out = handshake.output();
       post_small(peer, Kind::handshake, out.data(), out.size());
-      leave(peer);
+      release_queue(peer);
       handshake.sent(out.size());
       continue;
     }
@@ -216,16 +216,16 @@ void Psm2Driver::on_identified(Peer& peer) {
   const Rank rank = peer.handshake->peer();
   const auto index = static_cast<std::size_t>(rank);
   std::string problem;
-  if (known_[index] == Known::failed) return peer.handshake->refuse(net::Refusal::peer_failed);
+  if (known_[index] == Known::failed) return peer.handshake->reject(net::Rejection::peer_failed);
   if (!take_terms(peer, &problem)) {
     context_->log(1, "rank " + std::to_string(rank) + " is rejected: " + problem);
-    return peer.handshake->refuse(net::Refusal::no_resources);
+    return peer.handshake->reject(net::Rejection::no_resources);
   }
   if ((peer.expects >= 0 && rank != peer.expects) || (peer.rank >= 0 && rank != peer.rank)) {
-    return peer.handshake->refuse(net::Refusal::wrong_rank);
+    return peer.handshake->reject(net::Rejection::wrong_rank);
   }
   if (peers_[index] != nullptr && peers_[index]->state == Peer::State::up) {
-    return peer.handshake->refuse(net::Refusal::already_connected);
+    return peer.handshake->reject(net::Rejection::already_connected);
   }
   accept(peer);
 }
@@ -234,18 +234,18 @@ void Psm2Driver::on_identified(Peer& peer) {
 void Psm2Driver::accept(Peer& peer) {
   const Rank rank = peer.handshake->peer();
   auto& slot = peers_[static_cast<std::size_t>(rank)];
-  meeting_->drop(rank);
+  coordinator_->drop(rank);
   attempts_.erase(rank);
   if (slot.get() != &peer) {
     const auto is_it = [&](const auto& one) { return one.get() == &peer; };
-    const auto here = std::find_if(strangers_.begin(), strangers_.end(), is_it);
-    assert(here != strangers_.end());
+    const auto here = std::find_if(unauthenticated_.begin(), unauthenticated_.end(), is_it);
+    assert(here != unauthenticated_.end());
     if (slot != nullptr) {  // this end's attempt to reach the peer by another way
       forget(*slot);
-      strangers_.push_back(std::move(slot));
+      unauthenticated_.push_back(std::move(slot));
     }
     slot = std::move(*here);
-    strangers_.erase(here);
+    unauthenticated_.erase(here);
   }
   peer.rank = rank;
   peer.handshake->accept(own_terms(peer));
@@ -253,7 +253,7 @@ void Psm2Driver::accept(Peer& peer) {
 
 std::array<std::byte, Terms::size> Psm2Driver::own_terms(const Peer& peer) const {
   Terms terms;
-  terms.window = peer.granted;
+  terms.unacked_limit = peer.granted;
   terms.pid = own_.pid;
   terms.probe = reinterpret_cast<std::uintptr_t>(&probe_);
   terms.probe_value = probe_;
@@ -278,7 +278,7 @@ bool Psm2Driver::take_terms(Peer& peer, std::string* problem) {
     return false;
   }
   peer.terms = terms;
-  peer.window = std::min(terms.window, remote_window);
+  peer.unacked_limit = std::min(terms.unacked_limit, remote_unacked_limit);
   int error = 0;
   const bool fetches = capabilities_.max_bulk > capabilities_.max_packet;
   if (peer.local && fetches && checks_cma_ && !can_read(peer, &error) && error == EPERM) {
@@ -307,16 +307,16 @@ void Psm2Driver::come_up(Peer& peer) {
   ++reported_;
   Driver::met(peer.rank, peer.handshake->peer_incarnation());
   context_->events->connected(peer.rank);
-  if (early_[index]) refuse_for_now(peer);
+  if (early_[index]) owe_ready(peer);
   early_[index] = false;
 }
 
 /// Ends a peer that breaks the protocol, or does not fit.
 void Psm2Driver::break_off(Peer& peer, const std::string& reason) {
-  if (peer.state == Peer::State::gone) return;
+  if (peer.state == Peer::State::closed) return;
   const bool known = peer.rank >= 0 && peers_[static_cast<std::size_t>(peer.rank)].get() == &peer;
   if (known) return fail(peer, peer.state == Peer::State::up || peer.dead, reason);
-  ++strangers_refused_;
+  ++unauthenticated_rejected_;
   context_->log(2, "rejected an unauthenticated peer: " + reason);
   forget(peer);
   if (peer.wanted && known_[static_cast<std::size_t>(peer.expects)] != Known::failed) {
@@ -338,12 +338,12 @@ void Psm2Driver::report_failed(Rank rank, bool lost, const std::string& reason) 
 
 /// Ends all work for this peer. What libpsm2 still does for it ends in this driver's memory.
 void Psm2Driver::forget(Peer& peer) {
-  if (peer.state == Peer::State::gone) return;
+  if (peer.state == Peer::State::closed) return;
   if (peer.state == Peer::State::up && peer.local) --local_peers_;
-  if (peer.landing && peer.local) landing_ -= peer.landing->head.size;
-  peer.landing.reset();
-  peer.state = Peer::State::gone;
-  gone_ = true;
+  if (peer.incoming && peer.local) incoming_bytes_ -= peer.incoming->head.size;
+  peer.incoming.reset();
+  peer.state = Peer::State::closed;
+  has_closed_ = true;
   if (psm2_epaddr_getctxt(peer.address) == &peer) psm2_epaddr_setctxt(peer.address, nullptr);
   for (Message& message : peer.inbox) {
     if (message.request != nullptr) discard(message.request);
@@ -355,20 +355,20 @@ void Psm2Driver::forget(Peer& peer) {
 }
 
 void Psm2Driver::sweep() {
-  const auto is_gone = [](const auto& peer) { return peer != nullptr && peer->state == Peer::State::gone; };
-  busy_.erase(std::remove_if(busy_.begin(), busy_.end(), is_gone), busy_.end());
-  strangers_.remove_if(is_gone);
+  const auto is_closed = [](const auto& peer) { return peer != nullptr && peer->state == Peer::State::closed; };
+  busy_.erase(std::remove_if(busy_.begin(), busy_.end(), is_closed), busy_.end());
+  unauthenticated_.remove_if(is_closed);
   for (auto& peer : peers_) {
-    if (is_gone(peer)) peer.reset();
+    if (is_closed(peer)) peer.reset();
   }
-  gone_ = false;
+  has_closed_ = false;
 }
 
-void Psm2Driver::drop_old_strangers() {
-  if (strangers_.empty()) return;
+void Psm2Driver::drop_old_unauthenticated() {
+  if (unauthenticated_.empty()) return;
   const std::uint64_t now = context_->now_ns();
-  for (const auto& peer : strangers_) {
-    if (peer->state == Peer::State::shaking && now - peer->since_ns > stranger_patience_ns) {
+  for (const auto& peer : unauthenticated_) {
+    if (peer->state == Peer::State::shaking && now - peer->since_ns > authentication_patience_ns) {
       break_off(*peer, "it has not authenticated itself within 10 s");
     }
   }
@@ -376,18 +376,18 @@ void Psm2Driver::drop_old_strangers() {
 
 /// Fails the peers whose queues in shared memory may be damaged. If a process died inside a queue, it is unknown which
 /// locks and slots it left taken.
-void Psm2Driver::look_at_queues() {
-  const auto is_dead = [](const Ledger& ledger, std::int32_t* who) {
-    *who = ledger ? ledger.holder() : 0;
-    return *who != 0 && is_gone(*who) && ledger.holder() == *who;
+void Psm2Driver::check_queues() {
+  const auto is_dead = [](const SenderLeasePage& lease_page, std::int32_t* who) {
+    *who = lease_page ? lease_page.holder() : 0;
+    return *who != 0 && has_exited(*who) && lease_page.holder() == *who;
   };
   std::int32_t who = 0;
-  damaged_ = damaged_ || is_dead(meeting_->ledger(), &who);
+  damaged_ = damaged_ || is_dead(coordinator_->lease_page(), &who);
   for (const auto& peer : peers_) {
-    if (peer == nullptr || !peer->local || peer->dead || peer->state == Peer::State::gone || peer->landing) continue;
+    if (peer == nullptr || !peer->local || peer->dead || peer->state == Peer::State::closed || peer->incoming) continue;
     if (damaged_) {
       fail(*peer, false, "a process died while it sent to this rank: libpsm2's queue in shared memory may be damaged");
-    } else if (is_dead(peer->ledger, &who)) {
+    } else if (is_dead(peer->lease_page, &who)) {
       fail(*peer, false,
            "process " + std::to_string(who) + " died while it sent to that rank: libpsm2's queue may be damaged");
     }
@@ -396,27 +396,27 @@ void Psm2Driver::look_at_queues() {
 
 /// Asks the launcher for deaths: with hardware nothing else reports them. Reported after everything that the dead
 /// process had sent.
-void Psm2Driver::ask_for_deaths() {
-  for (Rank rank = context_->next_death(); rank >= 0; rank = context_->next_death()) {
+void Psm2Driver::ask_launcher() {
+  for (Rank rank = context_->next_failed_rank(); rank >= 0; rank = context_->next_failed_rank()) {
     Peer* const peer = peers_[static_cast<std::size_t>(rank)].get();
-    if (peer != nullptr && peer->state != Peer::State::gone) peer->dead = deaths_ = true;
+    if (peer != nullptr && peer->state != Peer::State::closed) peer->dead = deaths_ = true;
   }
 }
 
 /// Checks all known processes with one system call.
-void Psm2Driver::look_for_deaths() {
-  std::vector<pollfd> looks;
+void Psm2Driver::check_processes() {
+  std::vector<pollfd> polled;
   std::vector<Peer*> who;
   const auto add = [&](Peer* peer) {
-    if (peer == nullptr || peer->dead || peer->state == Peer::State::gone || !peer->process) return;
-    looks.push_back({peer->process.get(), POLLIN, 0});
+    if (peer == nullptr || peer->dead || peer->state == Peer::State::closed || !peer->process) return;
+    polled.push_back({peer->process.get(), POLLIN, 0});
     who.push_back(peer);
   };
   for (const auto& peer : peers_) add(peer.get());
-  for (const auto& peer : strangers_) add(peer.get());
-  if (looks.empty() || ::poll(looks.data(), looks.size(), 0) <= 0) return;
-  for (std::size_t i = 0; i < looks.size(); ++i) {
-    if (looks[i].revents != 0) who[i]->dead = deaths_ = true;
+  for (const auto& peer : unauthenticated_) add(peer.get());
+  if (polled.empty() || ::poll(polled.data(), polled.size(), 0) <= 0) return;
+  for (std::size_t i = 0; i < polled.size(); ++i) {
+    if (polled[i].revents != 0) who[i]->dead = deaths_ = true;
   }
 }
 

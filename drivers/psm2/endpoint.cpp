@@ -16,7 +16,7 @@
 
 #include "drivers/net/bytes.hpp"
 #include "drivers/net/siphash.hpp"
-#include "drivers/psm2/leftovers.hpp"
+#include "drivers/psm2/stale_shm.hpp"
 
 namespace canele::drivers::psm2 {
 namespace {
@@ -25,7 +25,7 @@ constexpr std::int64_t open_patience_ns = 5'000'000'000;
 constexpr std::int64_t connect_patience_ns = 2'000'000'000;  ///< what libpsm2 makes of any shorter limit
 constexpr std::int64_t close_patience_ns = 1'000'000'000;    ///< what libpsm2 makes of any shorter limit
 
-enum class Life : int { never, open, over };
+enum class Life : int { never, open, closed };
 std::atomic<Life> endpoint_life{Life::never};  ///< state of this process's only endpoint
 std::atomic<bool> library_ready{false};
 
@@ -81,7 +81,7 @@ bool Endpoint::open(std::uint64_t job, std::string* reason) {
     return false;
   }
   psm2_error_register_handler(handle_, PSM2_ERRHANDLER_NO_HANDLER);
-  memory_only_ = static_cast<std::uint32_t>(id_) == memory_only_mark;
+  memory_only_ = static_cast<std::uint32_t>(id_) == memory_only_id;
   if (psm2_mq_init(handle_, PSM2_MQ_ORDERMASK_ALL, nullptr, 0, &queue_) == PSM2_OK && read_limits(reason)) return true;
   if (reason->empty()) *reason = "psm2_mq_init failed";
   close();
@@ -115,7 +115,7 @@ void Endpoint::close() {
     psm2_ep_close(handle_, PSM2_EP_CLOSE_GRACEFUL, close_patience_ns);
   }
   handle_ = nullptr;
-  endpoint_life = Life::over;
+  endpoint_life = Life::closed;
 }
 
 psm2_error_t Endpoint::connect(psm2_epid_t peer, psm2_epaddr_t* address) const {

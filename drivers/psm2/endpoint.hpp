@@ -5,7 +5,7 @@
 // Used by the psm2 driver, by one thread at a time.
 //
 // A process has one endpoint in its life. libpsm2 names it by the process id, so a peer of the first one could not
-// distinguish a second one; open() refuses it. close() does not call psm2_ep_close() when only memory is used. That
+// distinguish a second one; open() rejects it. close() does not call psm2_ep_close() when only memory is used. That
 // call waits a second for every busy peer, and the process usually ends soon anyway.
 #pragma once
 
@@ -41,7 +41,7 @@ class Endpoint {
 
   void progress() const { psm2_poll(handle_); }
   /// Connects to `peer`. Blocks until the peer's libpsm2 answers, up to two seconds (libpsm2 rounds shorter limits up).
-  /// Call it when the peer is known to be inside libpsm2 (see meeting.hpp).
+  /// Call it when the peer is known to be inside libpsm2 (see connect_coordinator.hpp).
   psm2_error_t connect(psm2_epid_t peer, psm2_epaddr_t* address) const;
   /// Returns the address of a peer if the two are connected, whichever end began. Else returns null.
   psm2_epaddr_t find(psm2_epid_t peer) const;

@@ -4,12 +4,13 @@
 //
 // Used by the psm2 driver, by one thread at a time.
 //
-//   sent ─────────────── ▶ │ under way to the peer: at most `window` │ ◀──── acknowledged
+//   sent ─────────────── ▶ │ under way to the peer: at most `unacked_limit` │ ◀──── acknowledged
 //   inbox   [ message | message | … ]   arrived, not yet taken by the engine; at most as many as were granted
 //
-// `window` keeps libpsm2 from blocking. Its queue in shared memory has 1,024 slots (256 with data) for all senders of a
-// process together. psm2_mq_isend() spins while the queue is full: for ever if the receiver is dead. So each sender may
-// have only a limited number of messages there, and the receiver says in every tag how many it has taken.
+// `unacked_limit` keeps libpsm2 from blocking. Its queue in shared memory has 1,024 slots (256 with data) for all
+// senders of a process together. psm2_mq_isend() spins while the queue is full: for ever if the receiver is dead. So
+// each sender may have only a limited number of messages there, and the receiver says in every tag how many it has
+// taken.
 //
 // Rejected: to let libpsm2 spin, since it polls meanwhile. A peer that computes would stop this process, a dead one for
 // ever.
@@ -24,7 +25,7 @@
 #include "drivers/driver.hpp"
 #include "drivers/net/handshake.hpp"
 #include "drivers/net/socket.hpp"
-#include "drivers/psm2/ledger.hpp"
+#include "drivers/psm2/sender_lease_page.hpp"
 #include "drivers/psm2/wire.hpp"
 
 namespace canele::drivers::psm2 {
@@ -55,7 +56,7 @@ struct Message {
 };
 
 /// Bulk data on its way into the engine's memory.
-struct Landing {
+struct IncomingBulk {
   BulkHead head;
   std::vector<iovec> pieces;  ///< where the engine wants the first part of it
   Operation* receiving = nullptr;
@@ -66,7 +67,7 @@ struct Peer {
   enum class State : std::uint8_t {
     shaking,  ///< the handshake is in progress
     up,
-    gone  ///< reported, or never known; erased at the end of poll()
+    closed  ///< reported, or never known; erased at the end of poll()
   };
   Rank rank = -1;       ///< -1 until proven, unless this end sought it.
   Rank expects = -1;    ///< the rank that an unauthenticated peer claims to be.
@@ -76,25 +77,25 @@ struct Peer {
   bool dead = false;        ///< its process is gone; what it had sent still counts.
   bool left = false;        ///< it sent a good-bye.
   bool owes_ready = false;  ///< a send was answered full.
-  bool busy = false;        ///< is in the list of peers with an inbox or a landing.
+  bool busy = false;        ///< is in the list of peers with an inbox or incoming bulk data.
   psm2_epaddr_t address = nullptr;
   std::int32_t pid = 0;
   net::UniqueFd process;
-  Ledger ledger;  ///< local: of the senders to this peer
+  SenderLeasePage lease_page;  ///< local: of the senders to this peer
   std::optional<net::Handshake> handshake;
   std::uint64_t since_ns = 0;
   Terms terms;  ///< the terms that the peer sent
 
-  std::uint32_t window = 0;                  ///< messages that this end may have in flight.
+  std::uint32_t unacked_limit = 0;           ///< messages that this end may have in flight.
   std::uint32_t granted = 0;                 ///< messages that the peer may have in flight.
   std::uint32_t sent = 0, acknowledged = 0;  ///< messages to the peer; they wrap.
   std::uint32_t taken = 0, told = 0;         ///< messages from the peer; how many of them the peer knows to be taken.
   std::deque<Message> inbox;
   std::optional<BulkHead> head;  ///< its data is the next message
-  std::optional<Landing> landing;
+  std::optional<IncomingBulk> incoming;
   std::string fault;  ///< why it has to be failed; reported when the inbox is empty, or at once
 
-  bool has_room() const { return sent - acknowledged < window; }
+  bool has_room() const { return sent - acknowledged < unacked_limit; }
 };
 
 }  // namespace canele::drivers::psm2

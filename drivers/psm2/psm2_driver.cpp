@@ -13,8 +13,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "drivers/psm2/leftovers.hpp"
 #include "drivers/psm2/psm2.hpp"
+#include "drivers/psm2/stale_shm.hpp"
 
 namespace canele::drivers {
 namespace psm2 {
@@ -25,8 +25,8 @@ constexpr std::size_t largest_bulk = 1 << 20;  ///< measured: larger pieces gain
 constexpr std::size_t most_copies = 16 << 20;  ///< bytes of bulk data in several pieces that are copied ahead.
 constexpr std::size_t most_buffers = 64;
 constexpr std::uint32_t queue_share = 224;  ///< of 256 slots with data in a process's queue; the rest is for control
-constexpr std::uint32_t largest_window = 32;
-constexpr std::uint64_t longest_nap_ns = 1'000'000, longest_nap_to_meet_ns = 200'000;
+constexpr std::uint32_t largest_unacked_limit = 32;
+constexpr std::uint64_t longest_nap_ns = 1'000'000, longest_nap_to_connect_ns = 200'000;
 constexpr int close_patience = 1000;   ///< milliseconds
 constexpr int goodbye_patience = 100;  ///< milliseconds for each peer
 
@@ -55,35 +55,36 @@ Status Psm2Driver::open_impl(DriverContext& context, Address* address, std::stri
   context_ = &context;
   self_ = net::Party(context, "psm2");
   if (!read_settings(reason) || !endpoint_.open(context.job, reason)) return Status::failed;
-  meeting_ = std::make_unique<Meeting>(context, self_, endpoint_);
-  if (!meeting_->open(reason)) return Status::failed;
-  if (endpoint_.memory_only() && meets_ && !alarm_.open({meeting_->letter_box(), meeting_->bell()}, reason)) {
+  coordinator_ = std::make_unique<ConnectCoordinator>(context, self_, endpoint_);
+  if (!coordinator_->open(reason)) return Status::failed;
+  if (endpoint_.memory_only() && coordinates_ &&
+      !alarm_.open({coordinator_->letter_box(), coordinator_->bell()}, reason)) {
     return Status::failed;
   }
   probe_ = context.random() ^ endpoint_.id();
-  own_ = {endpoint_.id(), net::host_id(),          context.incarnation, ::getpid(),
-          ::geteuid(),    endpoint_.memory_only(), meeting_->door()};
+  own_ = {endpoint_.id(), net::host_id(),          context.incarnation,         ::getpid(),
+          ::geteuid(),    endpoint_.memory_only(), coordinator_->control_name()};
   *address = pack(own_);
   const auto size = static_cast<std::size_t>(context.size);
   peers_.resize(size);
   known_.resize(size, Known::nothing);
   early_.resize(size, false);
-  local_window_ =
-      std::clamp(queue_share / static_cast<std::uint32_t>(std::max<std::size_t>(size - 1, 1)), 2u, largest_window);
+  local_unacked_limit_ = std::clamp(queue_share / static_cast<std::uint32_t>(std::max<std::size_t>(size - 1, 1)), 2u,
+                                    largest_unacked_limit);
   fill_capabilities();
   open_ = true;
   return Status::ok;
 }
 
 bool Psm2Driver::read_settings(std::string* reason) {
-  bool no_meeting = false, no_cma = false, no_eager = false;
-  if (!read_choice(*context_, "PSM2_MEETING", "off", &no_meeting, reason) ||
+  bool no_coordinator = false, no_cma = false, no_eager = false;
+  if (!read_choice(*context_, "PSM2_MEETING", "off", &no_coordinator, reason) ||
       !read_choice(*context_, "PSM2_CMA", "off", &no_cma, reason) ||
       !read_choice(*context_, "PSM2_EAGER", "off", &no_eager, reason) ||
       !read_choice(*context_, "PSM2_FETCH", "on", &fetches_, reason)) {
     return false;
   }
-  meets_ = !no_meeting;
+  coordinates_ = !no_coordinator;
   checks_cma_ = !no_cma;
   copies_short_ = !no_eager;
   fetches_ = fetches_ || no_eager;
@@ -96,8 +97,8 @@ void Psm2Driver::fill_capabilities() {
   capabilities_.max_inline = 1024;
   capabilities_.bulk_stream = true;
   capabilities_.max_bulk = fetches_ || !endpoint_.memory_only() ? largest_bulk : capabilities_.max_packet;
-  // libpsm2 has no descriptor to sleep on. Local senders ring; a peer that connected without a meeting does not know
-  // that it has to.
+  // libpsm2 has no descriptor to sleep on. Local senders ring; a peer that connected without the coordinator does not
+  // know that it has to.
   capabilities_.wake_up = alarm_.descriptor() >= 0 ? WakeUp::descriptor : WakeUp::none;
   capabilities_.reaches_local = true;
   capabilities_.reaches_remote = !endpoint_.memory_only();
@@ -120,11 +121,11 @@ Peer* Psm2Driver::sendable(Rank rank, Status* otherwise) {
   }
   if (peer->dead || peer->left || !peer->fault.empty()) return nullptr;  // failed() follows, no ready()
   if (peer->has_room()) return peer;
-  refuse_for_now(*peer);
+  owe_ready(*peer);
   return nullptr;
 }
 
-Status Psm2Driver::refuse_for_now(Peer& peer) {
+Status Psm2Driver::owe_ready(Peer& peer) {
   if (!peer.owes_ready) owed_.push_back(peer.rank);
   peer.owes_ready = true;
   return Status::full;
@@ -163,14 +164,15 @@ void Psm2Driver::end_operation(Operation& operation) {
 
 /// Enters the peer's queue, before anything is sent through shared memory. False: not now; the caller must not wait for
 /// it instead.
-bool Psm2Driver::enter(Peer& peer) { return !peer.ledger || peer.ledger.enter(own_.pid); }
-void Psm2Driver::leave(Peer& peer) {
-  if (!peer.ledger) return;
-  peer.ledger.leave();
-  peer.ledger.ring();
+bool Psm2Driver::acquire_queue(Peer& peer) { return !peer.lease_page || peer.lease_page.acquire(own_.pid); }
+void Psm2Driver::release_queue(Peer& peer) {
+  if (!peer.lease_page) return;
+  peer.lease_page.release();
+  peer.lease_page.ring();
 }
 
-/// Hands a message to libpsm2, between enter() and leave(). An operation that is not complete at once ends in reap().
+/// Hands a message to libpsm2, between acquire_queue() and release_queue(). An operation that is not complete at once
+/// ends in reap().
 Status Psm2Driver::post(Peer& peer, Kind kind, const void* bytes, std::size_t size, Operation& operation) {
   const bool slots = peer.local && size > bulk_head_size && size <= endpoint_.eager_limit();
   const bool offers = slots && !copies_short_ && kind != Kind::handshake;
@@ -187,12 +189,12 @@ Status Psm2Driver::post(Peer& peer, Kind kind, const void* bytes, std::size_t si
     end_operation(operation);
     return Status::full;
   }
-  if (!settle(request, operation)) return operation.token != nullptr ? Status::pending : Status::ok;
+  if (!test_completion(request, operation)) return operation.token != nullptr ? Status::pending : Status::ok;
   end_operation(operation);
   return Status::ok;
 }
 
-/// Sends a message of the driver itself. These messages are outside the window, and few.
+/// Sends a message of the driver itself. These messages are outside the unacked limit, and few.
 void Psm2Driver::post_small(Peer& peer, Kind kind, const void* bytes, std::size_t size) {
   Operation& operation = start_operation(peer, true);
   if (size > 0) {
@@ -212,7 +214,7 @@ Status Psm2Driver::send_packet_impl(Rank rank, const iovec* pieces, int count, s
   Status otherwise;
   Peer* const peer = sendable(rank, &otherwise);
   if (peer == nullptr) return otherwise;
-  if (!enter(*peer)) return refuse_for_now(*peer);
+  if (!acquire_queue(*peer)) return owe_ready(*peer);
   Operation& operation = start_operation(*peer, true);
   const void* bytes = pieces[0].iov_base;
   if (count > 1 || token == nullptr) {
@@ -222,23 +224,23 @@ Status Psm2Driver::send_packet_impl(Rank rank, const iovec* pieces, int count, s
     operation.token = token;
   }
   const Status status = post(*peer, Kind::packet, bytes, size, operation);
-  leave(*peer);
+  release_queue(*peer);
   if (status != Status::full) ++peer->sent;
   return status;
 }
 
-Status Psm2Driver::bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
-                                  std::size_t size, Token token) {
+Status Psm2Driver::bulk_send_impl(Rank rank, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces,
+                                  int count, std::size_t size, Token token) {
   Status otherwise;
   Peer* const peer = sendable(rank, &otherwise);
   if (peer == nullptr) return otherwise;
   if (size > capabilities_.max_bulk) return Status::failed;
-  if (count > 1 && copies_ > 0 && copies_ + size > most_copies) return refuse_for_now(*peer);
-  if (!enter(*peer)) return refuse_for_now(*peer);
+  if (count > 1 && copies_ > 0 && copies_ + size > most_copies) return owe_ready(*peer);
+  if (!acquire_queue(*peer)) return owe_ready(*peer);
   std::byte head[bulk_head_size];
-  pack({key, offset, size}, head);
+  pack({transfer_id, offset, size}, head);
   post_small(*peer, Kind::bulk_head, head, sizeof head);
-  if (!peer->fault.empty()) return leave(*peer), Status::full;
+  if (!peer->fault.empty()) return release_queue(*peer), Status::full;
   Operation& operation = start_operation(*peer, true);
   const void* bytes = pieces[0].iov_base;
   if (count > 1) {
@@ -250,29 +252,29 @@ Status Psm2Driver::bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t of
     operation.token = token;
   }
   const Status status = post(*peer, Kind::bulk_data, bytes, size, operation);
-  leave(*peer);
+  release_queue(*peer);
   if (status != Status::full) ++peer->sent;
   return status;
 }
 
 bool Psm2Driver::arm_impl(bool on) {
   if (alarm_.descriptor() < 0) return true;
-  Ledger& ledger = meeting_->ledger();
+  SenderLeasePage& lease_page = coordinator_->lease_page();
   if (!on) {
-    ledger.wake();
+    lease_page.wake();
     alarm_.clear();
     woken_ = true;
     return true;
   }
-  ledger.sleep();
+  lease_page.sleep();
   if (deaths_ || has_news() || alarm_.is_due()) {
-    ledger.wake();
+    lease_page.wake();
     woken_ = true;
     return false;
   }
-  if (has_to_look()) {
+  if (needs_timer()) {
     alarm_.set(nap_ns_);
-    nap_ns_ = std::min(2 * nap_ns_, meeting_->idle() ? longest_nap_ns : longest_nap_to_meet_ns);
+    nap_ns_ = std::min(2 * nap_ns_, coordinator_->idle() ? longest_nap_ns : longest_nap_to_connect_ns);
   }
   return true;
 }
@@ -292,8 +294,8 @@ bool Psm2Driver::has_news() const {
 }
 
 /// Returns true if something may happen for which no process rings.
-bool Psm2Driver::has_to_look() const {
-  if (!meeting_->idle() || !attempts_.empty() || !strangers_.empty()) return true;
+bool Psm2Driver::needs_timer() const {
+  if (!coordinator_->idle() || !attempts_.empty() || !unauthenticated_.empty()) return true;
   if (!running_.empty() || !busy_.empty() || copies_ > 0) return true;
   // A sender without room is told in a message; a sender that found another one in the queue is not.
   const auto may_go = [this](Rank rank) {
@@ -316,16 +318,16 @@ void Psm2Driver::flush() {
       auto* const operation = static_cast<Operation*>(status.context);
       if (operation != nullptr && operation->sends) end_operation(*operation);
     }
-    look_for_deaths();
+    check_processes();
     ::poll(nullptr, 0, 1);
   }
 }
 
-void Psm2Driver::say_goodbye(Peer& peer) {
+void Psm2Driver::send_goodbye(Peer& peer) {
   for (int i = 0; i < goodbye_patience; ++i) {
-    if (enter(peer)) {
+    if (acquire_queue(peer)) {
       post_small(peer, Kind::bye, nullptr, 0);
-      return leave(peer);
+      return release_queue(peer);
     }
     ::poll(nullptr, 0, 1);  // another process sends; it may need this core
   }
@@ -337,17 +339,17 @@ void Psm2Driver::close_impl() {
   flush();
   for (const auto& peer : peers_) {
     if (peer != nullptr && peer->state == Peer::State::up && !peer->dead && !peer->left) {
-      say_goodbye(*peer);
+      send_goodbye(*peer);
     }
   }
   alarm_.close();
-  meeting_->close();
+  coordinator_->close();
   endpoint_.close();
-  remove_leftovers();  // of ranks that were killed
+  remove_stale_shm();  // of ranks that were killed
   // Only here: libpsm2 knew the addresses of these.
   running_.clear();
   peers_.clear();
-  strangers_.clear();
+  unauthenticated_.clear();
   busy_.clear();
 }
 

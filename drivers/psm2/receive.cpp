@@ -12,9 +12,10 @@
 namespace canele::drivers::psm2 {
 namespace {
 
-constexpr std::uint32_t door_interval = 16;    ///< polls between two looks at the door when no peer is expected.
-constexpr std::uint32_t death_interval = 128;  ///< polls between two looks at the peers' processes.
-constexpr std::size_t most_landing = 3 << 19;  ///< of 2 MiB that a process's queue of answers holds.
+constexpr std::uint32_t control_interval =
+    16;  ///< polls between two checks of the control socket when no peer is expected.
+constexpr std::uint32_t death_interval = 128;   ///< polls between two checks of the peers' processes.
+constexpr std::size_t most_incoming = 3 << 19;  ///< of 2 MiB that a process's queue of answers holds.
 constexpr std::size_t most_handshake = 512;
 constexpr int most_pieces = 64;
 constexpr int most_completions = 256;
@@ -24,28 +25,28 @@ constexpr int most_completions = 256;
 int Psm2Driver::poll_impl(int budget) {
   reported_ = 0;
   ++polls_;
-  const bool connecting = !meeting_->idle() || !attempts_.empty() || !strangers_.empty() || local_peers_ == 0;
+  const bool connecting = !coordinator_->idle() || !attempts_.empty() || !unauthenticated_.empty() || local_peers_ == 0;
   const bool woken = std::exchange(woken_, false);
-  if (connecting || woken || polls_ % door_interval == 0) connect_some();
+  if (connecting || woken || polls_ % control_interval == 0) connect_some();
   if (woken || polls_ % death_interval == 0) {
-    look_for_deaths();
-    ask_for_deaths();
-    look_at_queues();
+    check_processes();
+    ask_launcher();
+    check_queues();
   }
   if (!busy_.empty()) go_on();
   const bool quiet = receive_some(budget);
   if (!running_.empty()) reap();
   if (!owed_.empty()) say_ready();
   if (deaths_) bury(quiet);
-  if (gone_) sweep();
+  if (has_closed_) sweep();
   if (reported_ > 0) nap_ns_ = first_nap_ns;
   return reported_;
 }
 
 /// Receives messages. Returns true if libpsm2 has nothing more for this process.
 bool Psm2Driver::receive_some(int budget) {
-  // Refused peers cost no budget, but must not hold this loop for ever.
-  for (int looks = 0; budget > reported_ && looks < budget + 1024; ++looks) {
+  // Rejected peers cost no budget, but must not hold this loop for ever.
+  for (int tries = 0; budget > reported_ && tries < budget + 1024; ++tries) {
     psm2_mq_tag_t any = {};
     psm2_mq_req_t request = nullptr;
     psm2_mq_status2_t status;
@@ -63,9 +64,10 @@ void Psm2Driver::on_message(psm2_mq_req_t request, const psm2_mq_status2_t& stat
   const bool ours = read_tag(status.msg_tag, &message.kind);
   message.began = (status.msg_tag.tag2 & flag_began) != 0;
   message.offered = message.size > endpoint_.eager_limit() || (status.msg_tag.tag2 & flag_offered) != 0;
-  if (peer == nullptr && ours && message.kind == Kind::handshake && message.began) peer = greet(status.msg_peer);
+  if (peer == nullptr && ours && message.kind == Kind::handshake && message.began)
+    peer = on_first_message(status.msg_peer);
   if (peer == nullptr) {
-    ++strangers_refused_;
+    ++unauthenticated_rejected_;
     return discard(request);
   }
   const char* const wrong = ours ? wrong_with(*peer, message) : "a message with a tag of another program";
@@ -74,9 +76,9 @@ void Psm2Driver::on_message(psm2_mq_req_t request, const psm2_mq_status2_t& stat
     return break_off(*peer, std::string("it sent ") + wrong);
   }
   if (peer->state == Peer::State::up) take_note(*peer, status.msg_tag.tag1);
-  if (peer->state == Peer::State::gone || message.kind == Kind::taken) return discard(request);
-  if (peer->inbox.empty() && !peer->landing && present(*peer, message)) return;
-  if (peer->state == Peer::State::gone) {
+  if (peer->state == Peer::State::closed || message.kind == Kind::taken) return discard(request);
+  if (peer->inbox.empty() && !peer->incoming && present(*peer, message)) return;
+  if (peer->state == Peer::State::closed) {
     if (message.request != nullptr) discard(message.request);
     return;
   }
@@ -122,7 +124,7 @@ void Psm2Driver::discard(psm2_mq_req_t request) {
 }
 
 /// Returns true if the operation is complete already; libpsm2 has then forgotten it.
-bool Psm2Driver::settle(psm2_mq_req_t request, Operation& operation) {
+bool Psm2Driver::test_completion(psm2_mq_req_t request, Operation& operation) {
   psm2_mq_status2_t status;
   operation.finished = psm2_mq_test2(&request, &status) == PSM2_OK;
   return operation.finished;
@@ -140,7 +142,7 @@ bool Psm2Driver::present(Peer& peer, Message& message) {
     peer.dead = deaths_ = true;
     return true;
   }
-  if (message.kind == Kind::bulk_data) return start_landing(peer, message);
+  if (message.kind == Kind::bulk_data) return start_bulk(peer, message);
   if (!has_arrived(peer, message)) return false;
   if (message.kind == Kind::packet) return present_packet(peer, message);
   Operation& operation = *message.receiving;
@@ -179,7 +181,7 @@ bool Psm2Driver::has_arrived(Peer& peer, Message& message) {
     psm2_mq_req_t request = std::exchange(message.request, nullptr);
     message.receiving = &operation;
     psm2_mq_imrecv(endpoint_.queue(), 0, operation.copy.data(), message.size, &operation, &request);
-    settle(request, operation);
+    test_completion(request, operation);
   }
   return message.receiving->finished;
 }
@@ -187,11 +189,11 @@ bool Psm2Driver::has_arrived(Peer& peer, Message& message) {
 bool Psm2Driver::present_packet(Peer& peer, Message& message) {
   Operation& operation = *message.receiving;
   const Take take = context_->events->packet(peer.rank, {operation.copy.data(), message.size});
-  if (take == Take::later) return false;
+  if (take == Take::retry) return false;
   message.receiving = nullptr;
   end_operation(operation);
   ++reported_;
-  if (take == Take::refused) {
+  if (take == Take::rejected) {
     known_[static_cast<std::size_t>(peer.rank)] = Known::failed;
     forget(peer);
   } else {
@@ -202,79 +204,79 @@ bool Psm2Driver::present_packet(Peer& peer, Message& message) {
 
 /// Asks the engine where bulk data goes, and starts to receive it. Returns false if it must wait: other peers bring
 /// enough.
-bool Psm2Driver::start_landing(Peer& peer, Message& message) {
+bool Psm2Driver::start_bulk(Peer& peer, Message& message) {
   if (!peer.head || peer.head->size != message.size) {
     discard(std::exchange(message.request, nullptr));
     break_off(peer, "it sent bulk data without its head");
     return true;
   }
-  if (peer.local && landing_ > 0 && landing_ + message.size > most_landing) return false;
-  Landing landing;
-  landing.head = *peer.head;
-  landing.pieces.resize(most_pieces);
-  const int count = context_->events->landing(peer.rank, landing.head.key, landing.head.offset, message.size,
-                                              landing.pieces.data(), most_pieces);
-  landing.pieces.resize(static_cast<std::size_t>(std::max(count, 0)));
+  if (peer.local && incoming_bytes_ > 0 && incoming_bytes_ + message.size > most_incoming) return false;
+  IncomingBulk incoming;
+  incoming.head = *peer.head;
+  incoming.pieces.resize(most_pieces);
+  const int count = context_->events->bulk_destination(peer.rank, incoming.head.transfer_id, incoming.head.offset,
+                                                       message.size, incoming.pieces.data(), most_pieces);
+  incoming.pieces.resize(static_cast<std::size_t>(std::max(count, 0)));
   peer.head.reset();
-  if (landing.pieces.empty()) {
+  if (incoming.pieces.empty()) {
     discard(std::exchange(message.request, nullptr));
     count_taken(peer);
     return true;
   }
-  landing.direct = count == 1 && landing.pieces[0].iov_len == message.size;
+  incoming.direct = count == 1 && incoming.pieces[0].iov_len == message.size;
   Operation& operation = start_operation(peer, false);
-  landing.receiving = &operation;
-  if (!landing.direct) operation.copy.resize(message.size);
+  incoming.receiving = &operation;
+  if (!incoming.direct) operation.copy.resize(message.size);
   psm2_mq_req_t request = std::exchange(message.request, nullptr);
-  psm2_mq_imrecv(endpoint_.queue(), 0, landing.direct ? landing.pieces[0].iov_base : operation.copy.data(),
+  psm2_mq_imrecv(endpoint_.queue(), 0, incoming.direct ? incoming.pieces[0].iov_base : operation.copy.data(),
                  message.size, &operation, &request);
-  settle(request, operation);
-  if (peer.local) landing_ += message.size;
-  peer.landing = std::move(landing);
-  if (!finish_landing(peer)) make_busy(peer);
+  test_completion(request, operation);
+  if (peer.local) incoming_bytes_ += message.size;
+  peer.incoming = std::move(incoming);
+  if (!finish_bulk(peer)) make_busy(peer);
   return true;
 }
 
 /// Returns true if no bulk data of this peer is on its way.
-bool Psm2Driver::finish_landing(Peer& peer) {
-  if (!peer.landing) return true;
-  if (!peer.landing->receiving->finished) return false;
-  Landing landing = std::move(*peer.landing);
-  peer.landing.reset();
-  if (peer.local) landing_ -= landing.head.size;
-  if (landing.direct) {
-    context_->events->landed(peer.rank, landing.head.key, landing.head.offset, landing.head.size);
+bool Psm2Driver::finish_bulk(Peer& peer) {
+  if (!peer.incoming) return true;
+  if (!peer.incoming->receiving->finished) return false;
+  IncomingBulk incoming = std::move(*peer.incoming);
+  peer.incoming.reset();
+  if (peer.local) incoming_bytes_ -= incoming.head.size;
+  if (incoming.direct) {
+    context_->events->bulk_written(peer.rank, incoming.head.transfer_id, incoming.head.offset, incoming.head.size);
   } else {
-    put_down(peer, landing);
+    put_down(peer, incoming);
   }
-  end_operation(*landing.receiving);
+  end_operation(*incoming.receiving);
   ++reported_;
   count_taken(peer);
   return true;
 }
 
 /// Copies what came in one piece to where the engine wants it, in as many parts as the engine asks for.
-void Psm2Driver::put_down(Peer& peer, Landing& landing) {
-  const BulkHead& head = landing.head;
-  const std::byte* const from = landing.receiving->copy.data();
+void Psm2Driver::put_down(Peer& peer, IncomingBulk& incoming) {
+  const BulkHead& head = incoming.head;
+  const std::byte* const from = incoming.receiving->copy.data();
   for (std::uint64_t done = 0;;) {
     std::uint64_t part = 0;
-    for (const iovec& piece : landing.pieces) {
+    for (const iovec& piece : incoming.pieces) {
       const std::size_t size = std::min<std::uint64_t>(piece.iov_len, head.size - done - part);
       std::memcpy(piece.iov_base, from + done + part, size);
       part += size;
     }
-    if (part > 0) context_->events->landed(peer.rank, head.key, head.offset + done, part);
+    if (part > 0) context_->events->bulk_written(peer.rank, head.transfer_id, head.offset + done, part);
     done += part;
     if (part == 0 || done == head.size) return;
-    landing.pieces.resize(most_pieces);
-    const int count = context_->events->landing(peer.rank, head.key, head.offset + done, head.size - done,
-                                                landing.pieces.data(), most_pieces);
-    landing.pieces.resize(static_cast<std::size_t>(std::max(count, 0)));
+    incoming.pieces.resize(most_pieces);
+    const int count = context_->events->bulk_destination(peer.rank, head.transfer_id, head.offset + done,
+                                                         head.size - done, incoming.pieces.data(), most_pieces);
+    incoming.pieces.resize(static_cast<std::size_t>(std::max(count, 0)));
   }
 }
 
-/// Counts one more taken message. The peer has to be told after half a window.
+/// Counts one more taken message. The peer has to be told after half of the limit.
 void Psm2Driver::count_taken(Peer& peer) {
   ++peer.taken;
   acknowledge(peer);
@@ -287,9 +289,9 @@ bool Psm2Driver::owes_note(const Peer& peer) const {
 
 void Psm2Driver::acknowledge(Peer& peer) {
   if (!owes_note(peer)) return;
-  if (!enter(peer)) return make_busy(peer);
+  if (!acquire_queue(peer)) return make_busy(peer);
   post_small(peer, Kind::taken, nullptr, 0);
-  leave(peer);
+  release_queue(peer);
 }
 
 /// Continues the peers that had to wait.
@@ -298,9 +300,9 @@ void Psm2Driver::go_on() {
   const std::size_t count = busy_.size();
   for (std::size_t i = 0; i < count; ++i) drain(*busy_[i]);
   const auto is_done = [this](Peer* peer) {
-    if (peer->state == Peer::State::gone) return false;  // sweep() takes it
+    if (peer->state == Peer::State::closed) return false;  // sweep() takes it
     if (owes_note(*peer) || (peer->state == Peer::State::shaking && peer->handshake->wants_write())) return false;
-    if (!peer->inbox.empty() || peer->landing || !peer->fault.empty()) return false;
+    if (!peer->inbox.empty() || peer->incoming || !peer->fault.empty()) return false;
     peer->busy = false;
     return true;
   };
@@ -310,14 +312,14 @@ void Psm2Driver::go_on() {
 void Psm2Driver::drain(Peer& peer) {
   if (peer.state == Peer::State::shaking) shake(peer);
   acknowledge(peer);
-  while (peer.state != Peer::State::gone && finish_landing(peer) && !peer.inbox.empty()) {
+  while (peer.state != Peer::State::closed && finish_bulk(peer) && !peer.inbox.empty()) {
     Message message = peer.inbox.front();
     peer.inbox.pop_front();
     if (present(peer, message)) continue;
-    if (peer.state != Peer::State::gone) peer.inbox.push_front(message);
+    if (peer.state != Peer::State::closed) peer.inbox.push_front(message);
     break;
   }
-  if (peer.state != Peer::State::gone && !peer.fault.empty() && !peer.landing) break_off(peer, peer.fault);
+  if (peer.state != Peer::State::closed && !peer.fault.empty() && !peer.incoming) break_off(peer, peer.fault);
 }
 
 /// Handles the operations that libpsm2 has finished.
@@ -347,7 +349,7 @@ void Psm2Driver::say_ready() {
     if (peer == nullptr || peer->state != Peer::State::up || !peer->owes_ready || peer->dead || peer->left) continue;
     // With another sender in the queue, it would be full again at once. This process would then seem busy while the
     // sender needs the core.
-    if (!peer->has_room() || copies_ > (8u << 20) || (peer->ledger && peer->ledger.holder() != 0)) {
+    if (!peer->has_room() || copies_ > (8u << 20) || (peer->lease_page && peer->lease_page.holder() != 0)) {
       owed_.push_back(rank);
       continue;
     }
@@ -360,10 +362,10 @@ void Psm2Driver::say_ready() {
 /// Reports the dead peers, after everything that they had sent.
 void Psm2Driver::bury(bool quiet) {
   bool waiting = false;
-  const auto look = [&](Peer* peer) {
-    if (peer == nullptr || !peer->dead || peer->state == Peer::State::gone) return;
+  const auto check = [&](Peer* peer) {
+    if (peer == nullptr || !peer->dead || peer->state == Peer::State::closed) return;
     // What has not arrived by now never will: libpsm2 has nothing more of the dead peer.
-    const bool stuck = quiet && peer->landing && !finish_landing(*peer);
+    const bool stuck = quiet && peer->incoming && !finish_bulk(*peer);
     if (!quiet || (!peer->inbox.empty() && !stuck)) {
       waiting = true;
     } else if (peer->rank >= 0) {
@@ -372,8 +374,8 @@ void Psm2Driver::bury(bool quiet) {
       break_off(*peer, "it died");
     }
   };
-  for (const auto& peer : peers_) look(peer.get());
-  for (const auto& peer : strangers_) look(peer.get());
+  for (const auto& peer : peers_) check(peer.get());
+  for (const auto& peer : unauthenticated_) check(peer.get());
   deaths_ = waiting;
 }
 

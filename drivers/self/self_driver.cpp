@@ -4,7 +4,7 @@
 //
 // This is the worked example for authors of drivers. It implements every function of the contract that a memory driver
 // supports, in the simplest correct form. self_factory makes it; drivers/driver.hpp says how it is called. The engine
-// serialises all calls, except wake() and remote_copy().
+// serialises all calls, except wake() and rma().
 //
 // It is memory_only: except for open, close and wake, nothing here makes a system call, and no call copies more than
 // max_packet bytes. Bulk data therefore moves by at most that much per poll().
@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t ring_size = 64 * 1024;  // a power of two
 constexpr std::size_t max_packet = 16 * 1024;
-constexpr std::size_t exposed_pieces = (Exposure::max_size - sizeof(std::uint64_t)) / sizeof(iovec);
+constexpr std::size_t most_pieces = (MemoryKey::max_size - sizeof(std::uint64_t)) / sizeof(iovec);
 
 enum class Kind : std::uint32_t { packet, bulk, skip };
 struct Record {
@@ -39,13 +39,13 @@ constexpr std::size_t record_size(std::size_t payload) { return sizeof(Record) +
 
 /// Begins the payload of a bulk record.
 struct BulkHead {
-  std::uint64_t key, offset;
+  std::uint64_t transfer_id, offset;
 };
 
-/// Content of an Exposure's bytes: pointers of this process, as the exposure never leaves it.
-struct Exposed {
+/// Content of a MemoryKey's bytes: pointers of this process, as the rkey never leaves it.
+struct RegisteredPieces {
   std::uint64_t count;
-  iovec pieces[exposed_pieces];
+  iovec pieces[most_pieces];
 };
 
 class SelfDriver final : public Driver {
@@ -68,8 +68,8 @@ class SelfDriver final : public Driver {
     capabilities_.reserves = true;
     capabilities_.bulk_stream = true;
     capabilities_.max_bulk = max_packet - sizeof(BulkHead);
-    capabilities_.get = capabilities_.put = capabilities_.copies_anywhere = true;
-    capabilities_.exposure_size = Exposure::max_size;
+    capabilities_.get = capabilities_.put = capabilities_.rma_any_thread = true;
+    capabilities_.rkey_size = MemoryKey::max_size;
     capabilities_.wake_up = WakeUp::doorbell;
     capabilities_.reaches_self = true;
     capabilities_.latency_ns = 100;
@@ -132,12 +132,12 @@ class SelfDriver final : public Driver {
   }
 
   /// Copies the bytes into the ring, in order with the packets.
-  Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+  Status bulk_send_impl(Rank peer, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces, int count,
                         std::size_t size, Token) override {
     if (state_ == State::failed) return Status::failed;
     const std::span<std::byte> room = reserve_impl(peer, sizeof(BulkHead) + size);
     if (room.empty()) return Status::full;
-    const BulkHead head = {key, offset};
+    const BulkHead head = {transfer_id, offset};
     std::memcpy(room.data(), &head, sizeof head);
     const iovec to = {room.data() + sizeof head, size};
     [[maybe_unused]] const std::size_t copied = copy({pieces, static_cast<std::size_t>(count)}, 0, {&to, 1}, size);
@@ -146,27 +146,26 @@ class SelfDriver final : public Driver {
     return Status::ok;
   }
 
-  Status expose_impl(Rank, Access, const iovec* pieces, int count, Exposure* exposure) override {
-    if (count < 0 || static_cast<std::size_t>(count) > exposed_pieces) return Status::failed;
-    Exposed exposed = {static_cast<std::uint64_t>(count), {}};
-    std::copy_n(pieces, count, exposed.pieces);
-    exposure->size =
-        static_cast<std::uint16_t>(sizeof(std::uint64_t) + static_cast<std::size_t>(count) * sizeof(iovec));
-    std::memcpy(exposure->bytes, &exposed, exposure->size);
+  Status register_memory_impl(Rank, RmaOp, const iovec* pieces, int count, MemoryKey* rkey) override {
+    if (count < 0 || static_cast<std::size_t>(count) > most_pieces) return Status::failed;
+    RegisteredPieces registered = {static_cast<std::uint64_t>(count), {}};
+    std::copy_n(pieces, count, registered.pieces);
+    rkey->size = static_cast<std::uint16_t>(sizeof(std::uint64_t) + static_cast<std::size_t>(count) * sizeof(iovec));
+    std::memcpy(rkey->bytes, &registered, rkey->size);
     return Status::ok;
   }
 
   /// Uses no member, so any thread may call it at any time.
-  Status remote_copy_impl(Rank, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
-                          const iovec* pieces, int count, std::size_t size, Token) override {
-    Exposed named = {};
-    if (exposure.size() < sizeof named.count || exposure.size() > sizeof named) return Status::failed;
-    std::memcpy(&named, exposure.data(), exposure.size());
-    if (named.count > exposed_pieces || exposure.size() != sizeof named.count + named.count * sizeof(iovec))
+  Status rma_impl(Rank, RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset, const iovec* pieces, int count,
+                  std::size_t size, Token) override {
+    RegisteredPieces named = {};
+    if (rkey.size() < sizeof named.count || rkey.size() > sizeof named) return Status::failed;
+    std::memcpy(&named, rkey.data(), rkey.size());
+    if (named.count > most_pieces || rkey.size() != sizeof named.count + named.count * sizeof(iovec))
       return Status::failed;
     const std::span<const iovec> theirs{named.pieces, static_cast<std::size_t>(named.count)};
     const std::span<const iovec> ours{pieces, static_cast<std::size_t>(count)};
-    const bool get = access == Access::get;
+    const bool get = op == RmaOp::get;
     return copy(theirs, offset, ours, size, get) == size ? Status::ok : Status::failed;
   }
 
@@ -209,7 +208,7 @@ class SelfDriver final : public Driver {
         events += move_bulk(record.size);
       } else if (record.kind == Kind::packet) {
         const Take take = context_->events->packet(context_->rank, {at(head_) + sizeof record, record.size});
-        if (take == Take::refused) state_ = State::failed;
+        if (take == Take::rejected) state_ = State::failed;
         if (take != Take::taken) return events;
         ++events;
       }
@@ -230,13 +229,14 @@ class SelfDriver final : public Driver {
     const iovec from = {at(head_) + sizeof(Record) + sizeof head, size - sizeof head};
     std::array<iovec, 64> pieces;
     for (std::size_t moved = 0; moved < from.iov_len;) {
-      const int count = context_->events->landing(context_->rank, head.key, head.offset + moved, from.iov_len - moved,
-                                                  pieces.data(), static_cast<int>(pieces.size()));
+      const int count =
+          context_->events->bulk_destination(context_->rank, head.transfer_id, head.offset + moved,
+                                             from.iov_len - moved, pieces.data(), static_cast<int>(pieces.size()));
       if (count <= 0) return 1;
       const std::size_t part =
           copy({&from, 1}, moved, {pieces.data(), static_cast<std::size_t>(count)}, from.iov_len - moved);
       assert(part > 0);
-      context_->events->landed(context_->rank, head.key, head.offset + moved, part);
+      context_->events->bulk_written(context_->rank, head.transfer_id, head.offset + moved, part);
       moved += part;
     }
     return 1;

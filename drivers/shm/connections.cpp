@@ -3,7 +3,7 @@
 // How the shm driver makes connections: attempts, handshakes, the exchange of memory. See shm_driver.hpp.
 //
 // Two ranks may connect to each other at once. The rule of net::resolve_inbound() decides; a connection that waits for
-// the outcome is "held".
+// the outcome is deferred.
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,25 +53,25 @@ void ShmDriver::begin_attempt(Peer& peer) {
   ++peer.attempts;
   const std::uint32_t id = ++last_connection_;
   peer.attempt = id;
-  auto handshake = net::Handshake::initiator(party_, *context_, peer.rank, peer.address.incarnation, greeting());
+  auto handshake = net::Handshake::initiator(party_, *context_, peer.rank, peer.address.incarnation, payload());
   auto& connection = *(connections_[id] = std::make_unique<Connection>(id, std::move(handshake)));
   connection.peer = &peer;
   ++waiting_;
   try_connect(connection);
-  until_check_ = std::min(until_check_, unsettled_polls);
+  until_check_ = std::min(until_check_, setup_polls);
 }
 
 void ShmDriver::try_connect(Connection& connection) {
   connection.socket = connect_to(connection.peer->address.name);
-  if (!connection.socket && net::is_out_of_descriptors(errno) && guests_ > 0) {
-    drop_guests();
+  if (!connection.socket && net::is_out_of_descriptors(errno) && pending_count_ > 0) {
+    drop_pending();
     connection.socket = connect_to(connection.peer->address.name);
   }
   if (!connection.socket) {
-    if (errno == EAGAIN) return;  // look() tries again
-    const bool gone = errno == ECONNREFUSED;
-    const std::string why = gone ? "it has left: no socket listens at its address" : net::error_text(errno);
-    return connection_failed(connection, !gone, why);
+    if (errno == EAGAIN) return;  // check_sockets() tries again
+    const bool exited = errno == ECONNREFUSED;
+    const std::string why = exited ? "it has left: no socket listens at its address" : net::error_text(errno);
+    return connection_failed(connection, !exited, why);
   }
   --waiting_;
   connection.phase = Connection::Phase::handshake;
@@ -83,7 +83,7 @@ void ShmDriver::try_connect(Connection& connection) {
   watch_connection(connection, true, false);
 }
 
-/// Watches the connection. Returns false if that failed; the connection has then failed, and is gone.
+/// Watches the connection. Returns false if that failed; the connection has then failed, and no longer exists.
 bool ShmDriver::watch_connection(Connection& connection, bool write, bool change) {
   connection.watches_write = write;
   if (watch(connection.socket.get(), tag(Tag::connection, connection.id), write, change)) return true;
@@ -110,7 +110,7 @@ void ShmDriver::drop(std::uint32_t connection) {
   const auto found = connections_.find(connection);
   if (found == connections_.end()) return;
   if (found->second->phase == Connection::Phase::waiting) --waiting_;
-  if (found->second->guest) --guests_;
+  if (found->second->pending) --pending_count_;
   connections_.erase(found);
 }
 
@@ -123,9 +123,9 @@ void ShmDriver::step(Connection& connection) {
     case Connection::Phase::handshake:
       step_handshake(connection);
       break;
-    case Connection::Phase::held:
+    case Connection::Phase::deferred:
       // The peer must send nothing before this end answers: it has given up, or violates the protocol.
-      connection.peer->held = 0;
+      connection.peer->deferred = 0;
       drop(connection.id);
       break;
     case Connection::Phase::exchange:
@@ -137,9 +137,9 @@ void ShmDriver::step(Connection& connection) {
 void ShmDriver::step_handshake(Connection& connection) {
   switch (connection.handshake.step(connection.socket.get())) {
     case net::Handshake::State::working:
-      // A guest is not watched for room: a fresh socket takes the few bytes of an answer; otherwise its rank connects
-      // again.
-      if (connection.guest && connection.handshake.wants_write()) {
+      // A pending connection is not watched for room: a fresh socket takes the few bytes of an answer; otherwise its
+      // rank connects again.
+      if (connection.pending && connection.handshake.wants_write()) {
         return connection_failed(connection, true, "its socket has no room for an answer");
       }
       if (connection.handshake.wants_write() != connection.watches_write) {
@@ -161,40 +161,41 @@ void ShmDriver::step_handshake(Connection& connection) {
 void ShmDriver::decide_inbound(Connection& connection) {
   const Rank rank = connection.handshake.peer();
   Peer& peer = make_peer(rank);
-  net::Refusal refusal = net::Refusal::already_connected;
-  if (peer.state == Peer::State::failed || peer.state == Peer::State::ending) refusal = net::Refusal::peer_failed;
+  net::Rejection rejection = net::Rejection::already_connected;
+  if (peer.state == Peer::State::failed || peer.state == Peer::State::ending) rejection = net::Rejection::peer_failed;
   const bool up = peer.taken != 0 || peer.state != Peer::State::connecting;
-  door_.proven();
+  limiter_.proven();
   net::Inbound what =
-      peer.held != 0 ? net::Inbound::refuse : net::resolve_inbound(party_.rank, rank, peer.attempt != 0, up);
-  if (what != net::Inbound::refuse && !join(connection)) {
+      peer.deferred != 0 ? net::Inbound::reject : net::resolve_inbound(party_.rank, rank, peer.attempt != 0, up);
+  if (what != net::Inbound::reject && !join(connection)) {
     once_.log(*context_, 1, "a rank is rejected: its connection cannot be watched (epoll_ctl)");
-    what = net::Inbound::refuse;
-    refusal = net::Refusal::no_resources;
+    what = net::Inbound::reject;
+    rejection = net::Rejection::no_resources;
   }
   switch (what) {
     case net::Inbound::take:
       connection.peer = &peer;
       take(connection);
       break;
-    case net::Inbound::hold:
+    case net::Inbound::defer:
       connection.peer = &peer;
-      connection.phase = Connection::Phase::held;
-      peer.held = connection.id;
+      connection.phase = Connection::Phase::deferred;
+      peer.deferred = connection.id;
       break;
-    case net::Inbound::refuse:
-      connection.handshake.refuse(refusal);
+    case net::Inbound::reject:
+      connection.handshake.reject(rejection);
       step_handshake(connection);
       break;
   }
 }
 
-/// Moves a guest that has proven to be a rank from behind the door to the connections that are served at once.
+/// Moves a connection whose peer has proven to be a rank from behind the limiter to the connections that are served at
+/// once.
 bool ShmDriver::join(Connection& connection) {
-  door_.forget(connection.socket.get());
+  limiter_.forget(connection.socket.get());
   if (!watch(connection.socket.get(), tag(Tag::connection, connection.id), false, false)) return false;
-  connection.guest = false;
-  --guests_;
+  connection.pending = false;
+  --pending_count_;
   return true;
 }
 
@@ -202,10 +203,10 @@ bool ShmDriver::join(Connection& connection) {
 void ShmDriver::take(Connection& connection) {
   Peer& peer = *connection.peer;
   drop(std::exchange(peer.attempt, 0));
-  peer.held = 0;
+  peer.deferred = 0;
   peer.taken = connection.id;
   connection.phase = Connection::Phase::handshake;
-  connection.handshake.accept(greeting());
+  connection.handshake.accept(payload());
   step_handshake(connection);
 }
 
@@ -215,67 +216,67 @@ void ShmDriver::begin_exchange(Connection& connection) {
   connection.phase = Connection::Phase::exchange;
   peer.taken = connection.id;
   peer.attempt = 0;
-  Greeting greeting;
+  HandshakePayload theirs;
   const auto payload = connection.handshake.payload();
-  if (payload.size() == sizeof greeting) std::memcpy(&greeting, payload.data(), sizeof greeting);
-  if (greeting.layout != layout_version) {
+  if (payload.size() == sizeof theirs) std::memcpy(&theirs, payload.data(), sizeof theirs);
+  if (theirs.layout != layout_version) {
     return connection_failed(connection, false,
-                             "its shared memory has layout " + std::to_string(greeting.layout) +
-                                 ", that of this rank " + std::to_string(layout_version) +
-                                 "; use one version of Canelé in all ranks");
+                             "its shared memory has layout " + std::to_string(theirs.layout) + ", that of this rank " +
+                                 std::to_string(layout_version) + "; use one version of Canelé in all ranks");
   }
-  connection.strict = !membarrier_ || greeting.membarrier == 0;
-  connection.process = {connection.pid, greeting.nonce_address, greeting.nonce};
-  connection.can_read = attach_ && greeting.nonce != Nonce{} && can_read(connection.process);
+  connection.strict = !membarrier_ || theirs.membarrier == 0;
+  connection.process = {connection.pid, theirs.nonce_address, theirs.nonce};
+  connection.can_read = cma_ && theirs.nonce != Nonce{} && can_read(connection.process);
   std::string reason;
-  connection.area_in = make_shared(sizeof(Area), true, &connection.memfd, &reason);
-  if (!connection.area_in && guests_ > 0) {
-    drop_guests();
-    connection.area_in = make_shared(sizeof(Area), true, &connection.memfd, &reason);
+  connection.channel_in = make_shared(sizeof(Channel), true, &connection.memfd, &reason);
+  if (!connection.channel_in && pending_count_ > 0) {
+    drop_pending();
+    connection.channel_in = make_shared(sizeof(Channel), true, &connection.memfd, &reason);
   }
-  if (!connection.area_in) return connection_failed(connection, true, reason);
+  if (!connection.channel_in) return connection_failed(connection, true, reason);
   step_exchange(connection);
 }
 
 void ShmDriver::step_exchange(Connection& connection) {
-  if (!connection.introduced) {
-    const Introduction own{Introduction::expected_magic, connection.can_read ? 1u : 0u};
-    const Transfer sent = send_introduction(connection.socket.get(), own, connection.memfd.get(), park_memfd_.get());
+  if (!connection.fds_sent) {
+    const FdMessage own{FdMessage::expected_magic, connection.can_read ? 1u : 0u};
+    const Transfer sent = send_fds(connection.socket.get(), own, connection.memfd.get(), sleep_memfd_.get());
     if (sent == Transfer::again) {
       if (!connection.watches_write) watch_connection(connection, true, true);
       return;
     }
     if (sent != Transfer::ok) return connection_failed(connection, true, "the connection ended during its set-up");
-    connection.introduced = true;
+    connection.fds_sent = true;
     connection.memfd.reset();
     if (connection.watches_write && !watch_connection(connection, false, true)) return;
   }
-  Introduction introduction;
+  FdMessage fd_message;
   Lent lent;
-  switch (receive_introduction(connection.socket.get(), &introduction, &lent)) {
+  switch (receive_fds(connection.socket.get(), &fd_message, &lent)) {
     case Transfer::ok:
-      return finish_exchange(connection, introduction, std::move(lent));
+      return finish_exchange(connection, fd_message, std::move(lent));
     case Transfer::again:
       return;
     case Transfer::ended:
       return connection_failed(connection, true, "the connection ended during its set-up");
     case Transfer::no_descriptors:
       return connection_failed(connection, true, "no descriptors left; raise the limit (ulimit -n)");
-    case Transfer::nonsense:
+    case Transfer::malformed:
       return connection_failed(connection, false, "its set-up message is malformed");
   }
 }
 
-void ShmDriver::finish_exchange(Connection& connection, const Introduction& introduction, Lent lent) {
+void ShmDriver::finish_exchange(Connection& connection, const FdMessage& fd_message, Lent lent) {
   Peer& peer = *connection.peer;
   std::string reason;
-  if (!is_lendable(lent.area.get(), sizeof(Area), &reason) ||
-      !is_lendable(lent.park.get(), Shelf::file_size, &reason)) {
+  if (!is_lendable(lent.channel.get(), sizeof(Channel), &reason) ||
+      !is_lendable(lent.sleep_page.get(), BroadcastSegment::file_size, &reason)) {
     return connection_failed(connection, false, reason);
   }
-  peer.area_out = map_shared(lent.area.get(), sizeof(Area), true, &reason);
-  if (peer.area_out) peer.park_page = map_shared(lent.park.get(), Shelf::file_size, false, &reason, false);
-  if (!peer.park_page) return connection_failed(connection, true, reason);
+  peer.channel_out = map_shared(lent.channel.get(), sizeof(Channel), true, &reason);
+  if (peer.channel_out)
+    peer.sleep_mapping = map_shared(lent.sleep_page.get(), BroadcastSegment::file_size, false, &reason, false);
+  if (!peer.sleep_mapping) return connection_failed(connection, true, reason);
   // Only a process that has proven its identity is watched: after a fork the socket may carry the parent's process id.
   if (connection.can_read) peer.process_end = watch_process(connection.pid);
   if (connection.can_read && !peer.process_end && (net::is_out_of_descriptors(errno) || errno == ENOMEM)) {
@@ -289,9 +290,9 @@ void ShmDriver::finish_exchange(Connection& connection, const Introduction& intr
   peer.socket = std::move(connection.socket);
   peer.doorbell.store(peer.socket.get(), std::memory_order_release);
   peer.process = connection.process;
-  peer.reads_us = attach_ && introduction.reads_you == 1;
+  peer.reads_us = cma_ && fd_message.reads_you == 1;
   attach_memory(connection);
-  drop(std::exchange(peer.held, 0));
+  drop(std::exchange(peer.deferred, 0));
   drop(connection.id);
   count_up(1);
 }
@@ -299,14 +300,15 @@ void ShmDriver::finish_exchange(Connection& connection, const Introduction& intr
 /// Completes the set-up once the memory of both ends is there: the peer is up.
 void ShmDriver::attach_memory(Connection& connection) {
   Peer& peer = *connection.peer;
-  peer.area_in = std::move(connection.area_in);
-  peer.in.attach(peer.area_in.as<Area>(), connection.strict);
-  peer.scout = {};
-  peer.out.attach(peer.area_out.as<Area>(), connection.strict);
+  peer.channel_in = std::move(connection.channel_in);
+  peer.rx.attach(peer.channel_in.as<Channel>(), connection.strict);
+  peer.cursor = {};
+  peer.tx.attach(peer.channel_out.as<Channel>(), connection.strict);
   met(peer.rank, connection.handshake.peer_incarnation());
-  share_lines(peer.rank, {peer.area_in.as<Area>()->shared, peer.area_out.as<Area>()->shared, shared_line_count});
-  peer.park = peer.park_page.as<ParkPage>();
-  peer.shelf.store(peer.park_page.as<std::byte>(), std::memory_order_release);
+  share_lines(peer.rank,
+              {peer.channel_in.as<Channel>()->shared, peer.channel_out.as<Channel>()->shared, shared_line_count});
+  peer.sleep_page = peer.sleep_mapping.as<SleepPage>();
+  peer.segment.store(peer.sleep_mapping.as<std::byte>(), std::memory_order_release);
   peer.readable.store(connection.can_read, std::memory_order_release);
   peer.state = Peer::State::up;
   peer.open = peer.was_up = true;
@@ -316,7 +318,7 @@ void ShmDriver::attach_memory(Connection& connection) {
   if (starved_.capacity() < active_.size()) starved_.reserve(2 * active_.size());
   if (news_.capacity() < 2 * active_.size()) news_.reserve(4 * active_.size());
   news_.push_back(&peer);
-  chores_ = true;
+  slow_poll_due_ = true;
 }
 
 /// Ends a connection that failed. `local`: for lack of a resource here, or for an unknown reason (the next driver may
@@ -326,7 +328,7 @@ void ShmDriver::connection_failed(Connection& connection, bool local, const std:
   Peer* peer = connection.peer;
   const bool again = connection.handshake.may_retry();
   if (peer == nullptr) {
-    door_.met_stranger();
+    limiter_.note_unauthenticated();
     once_.log(*context_, 2, "rejected a connection: " + why);
     return drop(id);
   }
@@ -336,7 +338,7 @@ void ShmDriver::connection_failed(Connection& connection, bool local, const std:
   if (peer->state != Peer::State::connecting) return;
   if (peer->attempt == id) peer->attempt = 0;
   if (peer->taken == id) peer->taken = 0;
-  if (Connection* held = find(peer->held)) return take(*held);
+  if (Connection* deferred = find(peer->deferred)) return take(*deferred);
   if (again && peer->attempts < most_attempts) return begin_attempt(*peer);
   peer->process.pid = pid;
   fail(*peer, !local && !again, "rank " + std::to_string(peer->rank) + " cannot be reached: " + text);

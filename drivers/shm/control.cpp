@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Start and end of the shm driver, and its looks at sockets: unauthenticated peers, rings, deaths. See shm_driver.hpp.
+// Start and end of the shm driver, and its checks of sockets: unauthenticated peers, rings, deaths. See shm_driver.hpp.
 //
 // The socket of a peer that has ended stays open until close(), because another thread may be in wake(). It is shut
 // down instead, which is what the peer has to see.
@@ -23,12 +23,13 @@
 namespace canele::drivers::shm {
 namespace {
 
-constexpr std::uint64_t stranger_ns = 30'000'000'000;  ///< how long an inbound connection may stay unproven.
-constexpr std::uint64_t look_every_ns = 100'000;       ///< between two looks at the sockets.
-constexpr std::uint64_t check_every_ns = 25'000;       ///< between two looks at the clock.
-constexpr int longest_check = 256;                     ///< most polls between two looks at the clock.
-constexpr int longest_look = 16384;  ///< most polls between two looks at the sockets, even if the clock stands still.
-constexpr int seldom = 4;  ///< factor for both times where ranks share processing units: looks are parts of turns.
+constexpr std::uint64_t pending_limit_ns = 30'000'000'000;  ///< how long an inbound connection may stay unproven.
+constexpr std::uint64_t sockets_every_ns = 100'000;         ///< between two checks of the sockets.
+constexpr std::uint64_t clock_every_ns = 25'000;            ///< between two checks of the clock.
+constexpr int longest_clock_gap = 256;                      ///< most polls between two checks of the clock.
+constexpr int longest_socket_gap =
+    16384;                 ///< most polls between two checks of the sockets, even if the clock stands still.
+constexpr int seldom = 4;  ///< factor for both times where ranks share processing units: checks are parts of turns.
 constexpr int most_names = 64;
 
 bool register_membarrier() {
@@ -46,7 +47,7 @@ bool on_or_off(DriverContext& context, std::string_view name, bool* on, std::str
 }
 
 /// Reads from which length on messages are copied by attach; -1: decided by its cost on this machine.
-bool read_attach_from(DriverContext& context, int* from, std::string* reason) {
+bool read_rma_min(DriverContext& context, int* from, std::string* reason) {
   *from = -1;
   return context.setting("EXPERT_SHM_CMA_MIN", "auto") == "auto" ||
          net::read_number(context, "EXPERT_SHM_CMA_MIN", "0", 0, "auto, or bytes", from, reason);
@@ -54,14 +55,15 @@ bool read_attach_from(DriverContext& context, int* from, std::string* reason) {
 
 /// Sets the lengths from which cross-memory attach is used. Long messages use it in any case: one end can copy alone
 /// while the other computes. Shorter ones use it where other threads want the core, which measurably helps applications
-/// such as StarPU's Cholesky. A shelf is worthwhile where the kernel's copy costs more than two copies by memcpy().
-void choose_attach_from(DriverContext& context, int set, const std::string& shelf, Capabilities* can) {
+/// such as StarPU's Cholesky. A broadcast segment is worthwhile where the kernel's copy costs more than two copies by
+/// memcpy().
+void choose_rma_min(DriverContext& context, int set, const std::string& segment, Capabilities* can) {
   constexpr std::size_t long_message = 512 * 1024, worth_a_switch = 64 * 1024;
   const bool dear = set < 0 && dearer_than_two_copies(context);
   const auto otherwise = static_cast<std::size_t>(std::max(set, 0));
-  can->copy_from = dear ? long_message : otherwise;
-  can->copy_from_shared_core = dear ? worth_a_switch : otherwise;
-  can->shelf = shelf == "on" || (shelf == "auto" && dear) ? Shelf::longest : 0;
+  can->rma_min = dear ? long_message : otherwise;
+  can->rma_min_shared_core = dear ? worth_a_switch : otherwise;
+  can->broadcast_segment = segment == "on" || (segment == "auto" && dear) ? BroadcastSegment::longest : 0;
 }
 
 }  // namespace
@@ -71,28 +73,28 @@ void choose_attach_from(DriverContext& context, int set, const std::string& shel
 Status ShmDriver::open_impl(DriverContext& context, Address* address, std::string* reason) {
   context_ = &context;
   events_ = context.events;
-  bool use_attach = false, use_membarrier = false;
+  bool use_cma = false, use_membarrier = false;
   int from = 0;
-  if (!on_or_off(context, "SHM_CMA", &use_attach, reason) || !read_attach_from(context, &from, reason) ||
+  if (!on_or_off(context, "SHM_CMA", &use_cma, reason) || !read_rma_min(context, &from, reason) ||
       !on_or_off(context, "EXPERT_SHM_MEMBARRIER", &use_membarrier, reason)) {
     return Status::failed;
   }
-  const std::string shelf = context.setting("EXPERT_SHM_BROADCAST_SEGMENT", "auto");
-  if (shelf != "auto" && shelf != "on" && shelf != "off") {
-    *reason = "CANELE_EXPERT_SHM_BROADCAST_SEGMENT=" + shelf + "; expected: auto, on or off";
+  const std::string segment = context.setting("EXPERT_SHM_BROADCAST_SEGMENT", "auto");
+  if (segment != "auto" && segment != "on" && segment != "off") {
+    *reason = "CANELE_EXPERT_SHM_BROADCAST_SEGMENT=" + segment + "; expected: auto, on or off";
     return Status::failed;
   }
   party_ = net::Party(context, "shm");
   peers_ = std::make_unique<std::atomic<Peer*>[]>(static_cast<std::size_t>(context.size));
   if (!open_descriptors(reason)) return Status::failed;
-  park_page_ = make_shared(Shelf::file_size, false, &park_memfd_, reason, sizeof(ParkPage));
-  if (!park_page_) return Status::failed;
-  park_ = park_page_.as<ParkPage>();
-  shelf_.attach(park_page_.as<std::byte>(), park_memfd_.get());
+  sleep_mapping_ = make_shared(BroadcastSegment::file_size, false, &sleep_memfd_, reason, sizeof(SleepPage));
+  if (!sleep_mapping_) return Status::failed;
+  sleep_page_ = sleep_mapping_.as<SleepPage>();
+  segment_.attach(sleep_mapping_.as<std::byte>(), sleep_memfd_.get());
   membarrier_ = use_membarrier && register_membarrier();
-  attach_ = use_attach && try_attach();
-  gives_way_ = context.crowded;
-  greeting_ = {layout_version, membarrier_ ? 1u : 0u, reinterpret_cast<std::uint64_t>(nonce_.data()), nonce_};
+  cma_ = use_cma && try_cma();
+  gives_way_ = context.oversubscribed;
+  payload_ = {layout_version, membarrier_ ? 1u : 0u, reinterpret_cast<std::uint64_t>(nonce_.data()), nonce_};
 
   capabilities_.name = "shm";
   capabilities_.memory_only = true;
@@ -101,10 +103,10 @@ Status ShmDriver::open_impl(DriverContext& context, Address* address, std::strin
   capabilities_.reserves = true;
   capabilities_.bulk_stream = true;
   capabilities_.max_bulk = largest_packet;
-  capabilities_.get = capabilities_.put = capabilities_.copies_anywhere = attach_;
-  if (attach_) choose_attach_from(context, from, shelf, &capabilities_);
+  capabilities_.get = capabilities_.put = capabilities_.rma_any_thread = cma_;
+  if (cma_) choose_rma_min(context, from, segment, &capabilities_);
   capabilities_.shared_lines = shared_line_count;
-  capabilities_.exposure_size = Exposure::max_size;
+  capabilities_.rkey_size = MemoryKey::max_size;
   capabilities_.wake_up = WakeUp::doorbell;
   capabilities_.reaches_local = true;
   capabilities_.detects_failure = true;
@@ -130,14 +132,14 @@ bool ShmDriver::open_descriptors(std::string* reason) {
     if (!listener_ && errno != EADDRINUSE) break;
   }
   if (!listener_) return failed("cannot listen on an abstract unix socket");
-  if (!door_.open(epoll_.get(), tag(Tag::door)) || !watch_listener(context_->size > 1)) {
+  if (!limiter_.open(epoll_.get(), tag(Tag::limiter)) || !watch_listener(context_->size > 1)) {
     return failed("cannot watch the listening socket (epoll)");
   }
   return true;
 }
 
 /// Returns true if cross-memory attach works here. (Containers sometimes forbid it.)
-bool ShmDriver::try_attach() {
+bool ShmDriver::try_cma() {
   for (std::size_t i = 0; i < nonce_.size(); i += sizeof(std::uint64_t)) {
     const std::uint64_t bits = context_->random();
     std::memcpy(nonce_.data() + i, &bits, sizeof bits);
@@ -149,61 +151,64 @@ bool ShmDriver::try_attach() {
 
 void ShmDriver::close_impl() {
   connections_.clear();
-  guests_ = 0;
-  door_.close();
+  pending_count_ = 0;
+  limiter_.close();
   listener_.reset();
   news_.clear(), starved_.clear(), ending_.clear(), active_.clear();
   // The sockets close with their peers: the other side drains what was sent, then sees the end.
   peers_.reset();
   all_peers_.clear();
   nonce_ = {};
-  park_ = nullptr;
-  shelf_.detach();
-  park_page_ = {};
-  for (net::UniqueFd* fd : {&epoll_, &park_memfd_, &spare_}) fd->reset();
+  sleep_page_ = nullptr;
+  segment_.detach();
+  sleep_mapping_ = {};
+  for (net::UniqueFd* fd : {&epoll_, &sleep_memfd_, &spare_}) fd->reset();
 }
 
-// -------------------------------------------------------------------------------------------- a look at sockets
+// -------------------------------------------------------------------------------------------- a check of sockets
 
-/// Looks at the sockets if it is time. Reading the clock costs a tenth of a look and is itself done only every
+/// Checks the sockets if it is time. Reading the clock costs a tenth of a check and is itself done only every
 /// `planned_` polls. `planned_` adapts: the engine may poll once a millisecond, or spin.
-void ShmDriver::consider_look() {
+void ShmDriver::consider_check() {
   const std::uint64_t now = context_->now_ns();
   const std::uint64_t passed = std::max<std::uint64_t>(now - last_check_, 1);
   last_check_ = now;
-  unlooked_ += planned_;
+  unchecked_ += planned_;
   const std::uint64_t longer = gives_way_ ? seldom : 1;
-  const std::uint64_t scaled = static_cast<std::uint64_t>(planned_) * longer * check_every_ns / passed;
+  const std::uint64_t scaled = static_cast<std::uint64_t>(planned_) * longer * clock_every_ns / passed;
   // At most doubled at a time: one short interval proves little.
-  planned_ = static_cast<int>(std::clamp<std::uint64_t>(scaled, 1, std::min(2 * planned_, longest_check)));
-  if (now - last_look_ >= longer * look_every_ns || unlooked_ >= longest_look || hurries()) {
-    look();
-    last_look_ = context_->now_ns();  // set after the look: a slow look must not make the next one come sooner
-    unlooked_ = 0;
+  planned_ = static_cast<int>(std::clamp<std::uint64_t>(scaled, 1, std::min(2 * planned_, longest_clock_gap)));
+  if (now - last_socket_check_ >= longer * sockets_every_ns || unchecked_ >= longest_socket_gap || hurries()) {
+    check_sockets();
+    last_socket_check_ =
+        context_->now_ns();  // set after the check: a slow check must not make the next one come sooner
+    unchecked_ = 0;
   }
-  until_check_ = hurries() ? std::min(planned_, unsettled_polls) : planned_;
+  until_check_ = hurries() ? std::min(planned_, setup_polls) : planned_;
 }
 
-/// Returns true while connections are being set up: looks then come sooner. Unauthenticated peers no longer count once
+/// Returns true while connections are being set up: checks then come sooner. Unauthenticated peers no longer count once
 /// they have used up their budget.
-bool ShmDriver::hurries() const { return connections_.size() > guests_ || (guests_ > 0 && !door_.resting()); }
+bool ShmDriver::hurries() const {
+  return connections_.size() > pending_count_ || (pending_count_ > 0 && !limiter_.resting());
+}
 
-void ShmDriver::look() {
+void ShmDriver::check_sockets() {
   epoll_event found[32];
   const int count = ::epoll_wait(epoll_.get(), found, 32, 0);
   for (int i = 0; i < count; ++i) handle(found[i].data.u64);
   if (waiting_ > 0) retry_waiting();
-  serve_strangers();
+  serve_pending();
 }
 
 void ShmDriver::handle(std::uint64_t what) {
   const auto id = static_cast<std::uint32_t>(what);
   switch (static_cast<Tag>(what >> 32)) {
-    case Tag::door:
-      door_.ring();
+    case Tag::limiter:
+      limiter_.ring();
       break;
     case Tag::listener:
-      break;  // behind the door
+      break;  // behind the limiter
     case Tag::connection:
       if (Connection* connection = find(id)) step(*connection);
       break;
@@ -219,14 +224,14 @@ void ShmDriver::handle(std::uint64_t what) {
 
 /// Handles an event of a peer's socket: a ring, or its end.
 void ShmDriver::socket_event(Peer& peer) {
-  if (peer.state != Peer::State::up) return leave(peer);
+  if (peer.state != Peer::State::up) return disconnect(peer);
   // A late ring is consumed. While armed it stays; otherwise the sleep would miss it.
-  const bool armed = park_->sleep.load(std::memory_order_relaxed) != 0;
+  const bool armed = sleep_page_->sleep.load(std::memory_order_relaxed) != 0;
   switch (take_rings(peer.socket.get(), armed)) {
     case Rung::nothing:
     case Rung::rings:
       break;
-    case Rung::nonsense:
+    case Rung::malformed:
       fail(peer, true, name_of(peer) + " sent malformed data over its socket");
       break;
     case Rung::ended:
@@ -238,16 +243,16 @@ void ShmDriver::socket_event(Peer& peer) {
 /// Handles the death or departure of a peer; what it sent before is delivered first.
 void ShmDriver::end(Peer& peer, const std::string& more) {
   count_up(-1);
-  leave(peer);
+  disconnect(peer);
   peer.reason = name_of(peer) + " died or left" + more;
   peer.state = Peer::State::ending;
   peer.readable.store(false, std::memory_order_release);
   ending_.push_back(&peer);
-  chores_ = true;
+  slow_poll_due_ = true;
 }
 
 /// Shows the peer the end of the connection, and stops watching its descriptors.
-void ShmDriver::leave(Peer& peer) {
+void ShmDriver::disconnect(Peer& peer) {
   peer.process_end.reset();
   if (!peer.socket) return;
   ::shutdown(peer.socket.get(), SHUT_RDWR);
@@ -262,9 +267,9 @@ void ShmDriver::fail(Peer& peer, bool lost, std::string reason) {
   peer.readable.store(false, std::memory_order_release);
   peer.lost = lost;
   peer.reason = std::move(reason);
-  leave(peer);
+  disconnect(peer);
   news_.push_back(&peer);
-  chores_ = true;
+  slow_poll_due_ = true;
 }
 
 std::string ShmDriver::name_of(const Peer& peer) const {
@@ -294,63 +299,63 @@ bool ShmDriver::watch_listener(bool on) {
   listening_ = on;
   ::listen(listener_.get(), on ? SOMAXCONN : 0);
   if (!on) {
-    door_.forget(listener_.get());
-  } else if (!door_.watch(listener_.get(), tag(Tag::listener)) && errno != EEXIST) {
-    listening_ = false;  // serve_strangers() tries again
+    limiter_.forget(listener_.get());
+  } else if (!limiter_.watch(listener_.get(), tag(Tag::listener)) && errno != EEXIST) {
+    listening_ = false;  // serve_pending() tries again
   }
   return listening_ == on;
 }
 
-/// Serves some of the unauthenticated peers: see net::Door.
-void ShmDriver::serve_strangers() {
+/// Serves some of the unauthenticated peers: see net::AcceptLimiter.
+void ShmDriver::serve_pending() {
   if (!listening_ && up_ < context_->size - 1) watch_listener(true);
-  const bool patient = guests_ == 0 || guest_to_go(true) == nullptr;
-  if (!patient) door_.ring();
-  if (!door_.rung() && !door_.resting()) return;
+  const bool patient = pending_count_ == 0 || pending_to_drop(true) == nullptr;
+  if (!patient) limiter_.ring();
+  if (!limiter_.rung() && !limiter_.resting()) return;
   const std::uint64_t now = context_->now_ns();
-  if (!door_.begin_turn(now)) return;
-  while (Connection* silent = guest_to_go(true)) connection_failed(*silent, false, "silent for 30 s");
-  epoll_event found[net::Door::most_events];
-  const int count = door_.ready(found);
-  // Guests first: each new connection may require that an old one is dropped.
+  if (!limiter_.begin_turn(now)) return;
+  while (Connection* silent = pending_to_drop(true)) connection_failed(*silent, false, "silent for 30 s");
+  epoll_event found[net::AcceptLimiter::most_events];
+  const int count = limiter_.ready(found);
+  // Pending ones first: each new connection may require that an old one is dropped.
   for (const Tag which : {Tag::connection, Tag::listener}) {
-    for (int i = 0; i < count && door_.may_act(); ++i) {
+    for (int i = 0; i < count && limiter_.may_act(); ++i) {
       if (static_cast<Tag>(found[i].data.u64 >> 32) != which) continue;
       if (which == Tag::connection) {
-        door_.act();
-        if (Connection* guest = find(static_cast<std::uint32_t>(found[i].data.u64))) step(*guest);
+        limiter_.act();
+        if (Connection* pending = find(static_cast<std::uint32_t>(found[i].data.u64))) step(*pending);
       } else {
-        while (door_.may_act() && accept_guest()) {
+        while (limiter_.may_act() && accept_pending()) {
         }
       }
     }
   }
-  door_.end_turn(now);
+  limiter_.end_turn(now);
 }
 
-/// Returns a guest that has been silent for too long, or (`silent` false) one to drop for another connection. It is the
-/// one that has sent the fewest bytes, and the oldest of those.
-Connection* ShmDriver::guest_to_go(bool silent) {
+/// Returns a pending connection that has been silent for too long, or (`silent` false) one to drop for another
+/// connection. It is the one that has sent the fewest bytes, and the oldest of those.
+Connection* ShmDriver::pending_to_drop(bool silent) {
   const std::uint64_t now = context_->now_ns();
   Connection* found = nullptr;
   for (const auto& [id, connection] : connections_) {
-    if (!connection->guest || now - connection->since < (silent ? stranger_ns : net::guest_grace_ns)) continue;
+    if (!connection->pending || now - connection->since < (silent ? pending_limit_ns : net::pending_grace_ns)) continue;
     if (found == nullptr || connection->handshake.heard() < found->handshake.heard()) found = connection.get();
   }
   return found;
 }
 
 /// Accepts one connection from the kernel's queue. Returns false if there is none, or no room for it at present.
-bool ShmDriver::accept_guest() {
-  Connection* const goes = guests_ >= net::guests_allowed() ? guest_to_go(false) : nullptr;
-  if (goes == nullptr && guests_ >= net::guests_allowed()) return door_.met_stranger(), false;
+bool ShmDriver::accept_pending() {
+  Connection* const goes = pending_count_ >= net::pending_allowed() ? pending_to_drop(false) : nullptr;
+  if (goes == nullptr && pending_count_ >= net::pending_allowed()) return limiter_.note_unauthenticated(), false;
   net::UniqueFd socket = net::accept_one(listener_.get());
   if (!socket && (errno == EAGAIN || errno == EINTR)) return false;
-  door_.act();
-  if (!socket) return turn_away(), false;
+  limiter_.act();
+  if (!socket) return reject_connection(), false;
   Credentials who;
   if (!credentials_of(socket.get(), &who) || who.user != ::geteuid()) {
-    door_.met_stranger();
+    limiter_.note_unauthenticated();
     once_.log(*context_, 2, "rejected a connection of user " + std::to_string(who.user));
     return true;
   }
@@ -361,23 +366,23 @@ bool ShmDriver::accept_guest() {
   made->socket = std::move(socket);
   made->pid = who.pid;
   made->since = context_->now_ns();
-  made->guest = true;
-  ++guests_;
+  made->pending = true;
+  ++pending_count_;
   Connection& connection = *(connections_[id] = std::move(made));
-  if (!door_.watch(connection.socket.get(), tag(Tag::connection, id))) {
+  if (!limiter_.watch(connection.socket.get(), tag(Tag::connection, id))) {
     return connection_failed(connection, true, "it cannot be watched (epoll_ctl): " + net::error_text(errno)), true;
   }
-  if (!door_.may_act()) return true;
-  door_.act();
+  if (!limiter_.may_act()) return true;
+  limiter_.act();
   step(connection);  // its first bytes are usually there already
   return true;
 }
 
 /// Closes a connection that cannot be accepted for lack of descriptors. Left in the queue it would keep the listener
 /// readable.
-void ShmDriver::turn_away() {
+void ShmDriver::reject_connection() {
   const int error = errno;
-  door_.met_stranger();
+  limiter_.note_unauthenticated();
   if (!net::is_out_of_descriptors(error)) {
     return once_.log(*context_, 1, "an inbound connection cannot be accepted: " + net::error_text(error));
   }
@@ -389,10 +394,10 @@ void ShmDriver::turn_away() {
   once_.log(*context_, 1, "no descriptors left for another peer; raise the limit (ulimit -n)");
 }
 
-/// Drops all guests: descriptors are for ranks first.
-void ShmDriver::drop_guests() {
-  std::erase_if(connections_, [](const auto& entry) { return entry.second->guest; });
-  guests_ = 0;
+/// Drops all pending connections: descriptors are for ranks first.
+void ShmDriver::drop_pending() {
+  std::erase_if(connections_, [](const auto& entry) { return entry.second->pending; });
+  pending_count_ = 0;
 }
 
 }  // namespace canele::drivers::shm

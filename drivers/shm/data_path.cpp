@@ -63,7 +63,7 @@ Peer* ShmDriver::open_peer(Rank rank) const {
 /// Checks, after a store that the peer must see, whether the peer is asleep. The line stays in this core's cache while
 /// the peer is awake.
 inline void ShmDriver::note_sleep(Peer& peer) {
-  const std::uint32_t sleep = peer.park->sleep.load(std::memory_order_seq_cst);
+  const std::uint32_t sleep = peer.sleep_page->sleep.load(std::memory_order_seq_cst);
   if (sleep == 0 || sleep == peer.rung) [[likely]]
     return;
   peer.rung = sleep;
@@ -76,11 +76,11 @@ Status ShmDriver::send_inline_impl(Rank rank, const void* head, std::size_t head
   Peer* peer = open_peer(rank);
   if (peer == nullptr) return Status::failed;
   if (head_size + body_size > line_payload) return send_lines(*peer, head, head_size, body, body_size);
-  Line* line = peer->out.line();
+  Line* line = peer->tx.line();
   if (line == nullptr) return starve(*peer, 0);
   copy_small(line->payload, head, head_size);
   copy_small(line->payload + head_size, body, body_size);
-  peer->out.publish_small(head_size + body_size);
+  peer->tx.publish_small(head_size + body_size);
   note_sleep(*peer);
   return Status::ok;
 }
@@ -88,7 +88,7 @@ Status ShmDriver::send_inline_impl(Rank rank, const void* head, std::size_t head
 /// Sends a packet that is too long for one line: in several lines if they are free, else in the data ring.
 Status ShmDriver::send_lines(Peer& peer, const void* head, std::size_t head_size, const void* body,
                              std::size_t body_size) {
-  if (!peer.out.put_in_lines(head, head_size, body, body_size)) [[unlikely]] {
+  if (!peer.tx.put_in_lines(head, head_size, body, body_size)) [[unlikely]] {
     const iovec pieces[] = {{const_cast<void*>(head), head_size}, {const_cast<void*>(body), body_size}};
     return send_record(peer, pieces, 2, head_size + body_size);
   }
@@ -98,10 +98,10 @@ Status ShmDriver::send_lines(Peer& peer, const void* head, std::size_t head_size
 
 /// Sends a packet in the data ring.
 [[gnu::noinline]] Status ShmDriver::send_record(Peer& peer, const iovec* pieces, int count, std::size_t size) {
-  std::byte* to = peer.out.data(size, Kind::packet);
-  if (to == nullptr) return starve(peer, peer.out.space_for(size, Kind::packet));
+  std::byte* to = peer.tx.data(size, Kind::packet);
+  if (to == nullptr) return starve(peer, peer.tx.space_for(size, Kind::packet));
   gather(to, pieces, count, size);
-  peer.out.publish_data(size, Kind::packet, {});
+  peer.tx.publish_data(size, Kind::packet, {});
   note_sleep(peer);
   return Status::ok;
 }
@@ -111,23 +111,23 @@ Status ShmDriver::send_packet_impl(Rank rank, const iovec* pieces, int count, st
   if (peer == nullptr) return Status::failed;
   assert(reserved_.peer != peer);
   if (size > line_payload) return send_record(*peer, pieces, count, size);
-  Line* line = peer->out.line();
+  Line* line = peer->tx.line();
   if (line == nullptr) return starve(*peer, 0);
   gather(line->payload, pieces, count, size);
-  peer->out.publish_small(size);
+  peer->tx.publish_small(size);
   note_sleep(*peer);
   return Status::ok;
 }
 
-Status ShmDriver::bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
-                                 std::size_t size, Token) {
+Status ShmDriver::bulk_send_impl(Rank rank, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces,
+                                 int count, std::size_t size, Token) {
   Peer* peer = open_peer(rank);
   if (peer == nullptr) return Status::failed;
   assert(reserved_.peer != peer && size <= largest_packet);
-  std::byte* to = peer->out.data(size, Kind::bulk);
-  if (to == nullptr) return starve(*peer, peer->out.space_for(size, Kind::bulk));
+  std::byte* to = peer->tx.data(size, Kind::bulk);
+  if (to == nullptr) return starve(*peer, peer->tx.space_for(size, Kind::bulk));
   gather(to, pieces, count, size);
-  peer->out.publish_data(size, Kind::bulk, {key, offset});
+  peer->tx.publish_data(size, Kind::bulk, {transfer_id, offset});
   note_sleep(*peer);
   return Status::ok;
 }
@@ -137,10 +137,10 @@ std::span<std::byte> ShmDriver::reserve_impl(Rank rank, std::size_t size) {
   Peer* peer = open_peer(rank);
   if (peer == nullptr) return {};
   const bool in_line = size <= line_payload;
-  Line* line = in_line ? peer->out.line() : nullptr;
-  std::byte* at = in_line ? (line == nullptr ? nullptr : line->payload) : peer->out.data(size, Kind::packet);
+  Line* line = in_line ? peer->tx.line() : nullptr;
+  std::byte* at = in_line ? (line == nullptr ? nullptr : line->payload) : peer->tx.data(size, Kind::packet);
   if (at == nullptr) {
-    starve(*peer, in_line ? 0 : peer->out.space_for(size, Kind::packet));
+    starve(*peer, in_line ? 0 : peer->tx.space_for(size, Kind::packet));
     return {};
   }
   reserved_ = {peer, in_line};
@@ -153,25 +153,25 @@ void ShmDriver::commit_impl([[maybe_unused]] Rank rank, std::size_t size) {
   reserved_ = {};
   if (size == 0 || !made.peer->open) return;
   if (made.in_line) {
-    made.peer->out.publish_small(size);
+    made.peer->tx.publish_small(size);
   } else {
-    made.peer->out.publish_data(size, Kind::packet, {});
+    made.peer->tx.publish_data(size, Kind::packet, {});
   }
   note_sleep(*made.peer);
 }
 
 /// Records that there is no room and that ready() is owed.
 Status ShmDriver::starve(Peer& peer, std::size_t wanted) {
-  if (peer.out.broken()) {
+  if (peer.tx.broken()) {
     fail(peer, true, name_of(peer) + " wrote an impossible position into the shared ring");
     return Status::full;  // nothing was taken; failed() follows instead of ready()
   }
   peer.wanted = std::max(peer.wanted, wanted);
   if (!peer.starved) {
     peer.starved = true;
-    chores_ = true;
+    slow_poll_due_ = true;
     starved_.push_back(&peer);  // has the capacity: see attach_memory()
-    peer.out.set_starved(true);
+    peer.tx.set_starved(true);
   }
   return Status::full;
 }
@@ -192,14 +192,14 @@ void ShmDriver::wake_impl(Rank rank) {
 // --------------------------------------------------------------------------------------------------- arrivals
 
 int ShmDriver::poll_impl(int budget) {
-  if (--until_check_ <= 0 || chores_) [[unlikely]]
-    return poll_with_chores(budget);
-  return poll_inboxes(budget);
+  if (--until_check_ <= 0 || slow_poll_due_) [[unlikely]]
+    return poll_slow_path(budget);
+  return poll_rings(budget);
 }
 
-/// Returns the inbox whose turn it is. The list does not change between two calls within a poll: peers join in look()
-/// and leave in report().
-inline Peer& ShmDriver::next_inbox() {
+/// Returns the ring whose turn it is. The list does not change between two calls within a poll: peers join in
+/// check_sockets() and leave in report().
+inline Peer& ShmDriver::next_ring() {
   if (++turn_ >= active_.size()) turn_ = 0;
   return *active_[turn_];
 }
@@ -209,69 +209,69 @@ inline bool ShmDriver::takes(const Peer& peer, std::uint64_t mail) {
   return mail != 0 && peer.state != Peer::State::failed;
 }
 
-/// Looks once at every inbox. With few inboxes it looks several times, until a message is there, because a call of this
-/// function costs more than a look. Handling a message is another function, reached by a tail call, so that a look
+/// Looks once at every ring. With few rings it looks several times, until a message is there, because a call of this
+/// function costs more than a peek. Handling a message is another function, reached by a tail call, so that a peek
 /// saves no registers.
 ///
-/// Where ranks share the processing units, one look is enough. The sender of a message that has not arrived yet needs
-/// this unit to run. There, the lines of all inboxes are prefetched at once, because new messages lie in other units'
+/// Where ranks share the processing units, one peek is enough. The sender of a message that has not arrived yet needs
+/// this unit to run. There, the lines of all rings are prefetched at once, because new messages lie in other units'
 /// caches.
-inline int ShmDriver::poll_inboxes(int budget) {
+inline int ShmDriver::poll_rings(int budget) {
   const std::size_t patience = gives_way_ ? 0 : 8;
   const std::size_t count = active_.size(), relaxes_at = gives_way_ ? count : 0;
   const std::size_t most = count == 0 ? 0 : std::max(count, patience);
   if (gives_way_) [[unlikely]] {
-    for (const Peer* peer : active_) peer->in.expect();
+    for (const Peer* peer : active_) peer->rx.expect();
   }
-  for (std::size_t looks = 1; looks <= most; ++looks) {
-    Peer& peer = next_inbox();
-    const std::uint64_t mail = peer.in.look();
-    if (takes(peer, mail)) return empty_inboxes(&peer, mail, looks < count ? count - looks : 0, budget);
+  for (std::size_t round = 1; round <= most; ++round) {
+    Peer& peer = next_ring();
+    const std::uint64_t mail = peer.rx.peek();
+    if (takes(peer, mail)) return drain_rings(&peer, mail, round < count ? count - round : 0, budget);
     if (turn_ == relaxes_at) relax();  // once a round, or never
   }
   return 0;
 }
 
-/// Takes what one inbox has, and then looks at `others` more, the rest of the round.
-int ShmDriver::empty_inboxes(Peer* peer, std::uint64_t mail, std::size_t others, int budget) {
+/// Takes what one ring has, and then looks at `others` more, the rest of the round.
+int ShmDriver::drain_rings(Peer* peer, std::uint64_t mail, std::size_t others, int budget) {
   for (int events = 0;;) {
     events += receive(*peer, mail, std::min(budget - events, slice));
     do {
       if (others-- == 0 || events >= budget) return events;
-      peer = &next_inbox();
-      mail = peer->in.look();
+      peer = &next_ring();
+      mail = peer->rx.peek();
     } while (!takes(*peer, mail));
   }
 }
 
-/// Polls with everything that is seldom needed. Out of line, to keep it away from poll_inboxes(), which spins.
-int ShmDriver::poll_with_chores(int budget) {
-  if (until_check_ <= 0) consider_look();
+/// Polls with everything that is seldom needed. Out of line, to keep it away from poll_rings(), which spins.
+int ShmDriver::poll_slow_path(int budget) {
+  if (until_check_ <= 0) consider_check();
   int events = report();
-  events += poll_inboxes(budget);
+  events += poll_rings(budget);
   events += offer_room(budget);
   finish_endings();
   events += report();
-  chores_ = !news_.empty() || !starved_.empty() || !ending_.empty();
+  slow_poll_due_ = !news_.empty() || !starved_.empty() || !ending_.empty();
   return events;
 }
 
 /// Shows the engine the future packets, the next one included.
 [[gnu::noinline]] void ShmDriver::show_ahead(Peer& peer) {
   for (;;) {
-    const std::span<const std::byte> bytes = peer.in.show_next(peer.scout, DriverEvents::look_ahead);
+    const std::span<const std::byte> bytes = peer.rx.show_next(peer.cursor, DriverEvents::hints_ahead);
     if (bytes.empty()) return;
-    events_->foresee(peer.rank, bytes);
+    events_->prefetch_hint(peer.rank, bytes);
   }
 }
 
-/// Takes packets out of an inbox; `mail` announces the first. The first is taken by itself. Its sender may be writing
-/// the line behind it, and a look there would delay the sender and so the next message.
+/// Takes packets out of a ring; `mail` announces the first. The first is taken by itself. Its sender may be writing
+/// the line behind it, and a peek there would delay the sender and so the next message.
 [[gnu::always_inline]] inline int ShmDriver::receive(Peer& peer, std::uint64_t mail, int budget) {
-  if (events_->looks_ahead) [[unlikely]]
+  if (events_->wants_hints) [[unlikely]]
     return receive_more(peer, mail, budget);
   if (!receive_one(peer, mail)) return 0;
-  mail = peer.in.look();
+  mail = peer.rx.peek();
   return mail == 0 || budget == 1 || !peer.open ? 1 : 1 + receive_more(peer, mail, budget - 1);
 }
 
@@ -280,21 +280,21 @@ int ShmDriver::poll_with_chores(int budget) {
   int events = 0;
   do {
     int most = budget - events;
-    if (events_->looks_ahead) [[unlikely]] {
+    if (events_->wants_hints) [[unlikely]] {
       show_ahead(peer);
       most = 1;
     }
     const int taken = receive_run(peer, mail, most);
     if (taken == 0) break;
     events += taken;
-    mail = peer.in.look();
+    mail = peer.rx.peek();
   } while (mail != 0 && events < budget && peer.open);
   return events;
 }
 
 /// Applies the engine's answer to a packet. Returns false if the packet stays where it is.
 inline bool ShmDriver::is_taken(Peer& peer, Take answer) {
-  if (answer == Take::refused) [[unlikely]] {
+  if (answer == Take::rejected) [[unlikely]] {
     if (peer.state != Peer::State::failed) fail(peer, true, "rejected by the engine");
     peer.quiet = true;
   }
@@ -308,62 +308,63 @@ inline bool ShmDriver::give(Peer& peer, std::span<const std::byte> bytes) {
 
 /// Takes the next message, usually a packet inside its line. Returns false if it stays there, or the peer has failed.
 [[gnu::always_inline]] inline bool ShmDriver::receive_one(Peer& peer, std::uint64_t mail) {
-  const auto bytes = peer.in.small(mail);
+  const auto bytes = peer.rx.small(mail);
   if (bytes.empty()) [[unlikely]]
     return receive_longer(peer, mail);
   if (!give(peer, bytes)) [[unlikely]]
     return false;
-  if (peer.in.pop_line()) wake_if_starved(peer);
+  if (peer.rx.pop_line()) wake_if_starved(peer);
   return true;
 }
 
 /// Takes the next message, and those behind it that lie in lines of the same length. Returns how many were taken.
 inline int ShmDriver::receive_run(Peer& peer, std::uint64_t mail, int most) {
-  const auto bytes = peer.in.small(mail);
-  const int count = bytes.empty() ? 1 : peer.in.count_small(mail, most);
+  const auto bytes = peer.rx.small(mail);
+  const int count = bytes.empty() ? 1 : peer.rx.count_small(mail, most);
   if (count == 1) return receive_one(peer, mail) ? 1 : 0;
   const RunTaken answer = events_->packets(peer.rank, {bytes.data(), line_size, bytes.size(), count});
   is_taken(peer, answer.next);
-  if (answer.count != 0 && peer.in.pop_each(answer.count)) wake_if_starved(peer);
+  if (answer.count != 0 && peer.rx.pop_each(answer.count)) wake_if_starved(peer);
   return answer.count;
 }
 
 /// Takes a packet in several lines. Returns as receive_one().
 bool ShmDriver::receive_longer(Peer& peer, std::uint64_t mail) {
-  const auto bytes = peer.in.lines(mail);
+  const auto bytes = peer.rx.lines(mail);
   if (bytes.empty()) return receive_record(peer, mail);
   if (!give(peer, bytes)) [[unlikely]]
     return false;
-  if (peer.in.pop_lines(bytes.size())) wake_if_starved(peer);
+  if (peer.rx.pop_lines(bytes.size())) wake_if_starved(peer);
   return true;
 }
 
 /// Takes a packet or a bulk piece in the data ring. Returns as receive_one().
 bool ShmDriver::receive_record(Peer& peer, std::uint64_t mail) {
-  const Arrival arrival = peer.in.large(mail);
-  if (!arrival.sound) return nonsense(peer);
+  const Arrival arrival = peer.rx.large(mail);
+  if (!arrival.sound) return malformed(peer);
   if (arrival.kind == Kind::bulk) {
-    land(peer, arrival);
+    write_bulk(peer, arrival);
   } else {
     fetch_ahead(arrival.bytes);
     if (!give(peer, arrival.bytes)) return false;
   }
-  if (peer.in.pop(arrival)) wake_if_starved(peer);
+  if (peer.rx.pop(arrival)) wake_if_starved(peer);
   return true;
 }
 
-bool ShmDriver::nonsense(Peer& peer) {
+bool ShmDriver::malformed(Peer& peer) {
   if (peer.state != Peer::State::failed) fail(peer, true, name_of(peer) + " wrote malformed data into the shared ring");
   return false;
 }
 
 /// Copies a bulk piece to where the engine wants it.
-void ShmDriver::land(Peer& peer, const Arrival& arrival) {
+void ShmDriver::write_bulk(Peer& peer, const Arrival& arrival) {
   std::span<const std::byte> left = arrival.bytes;
   std::uint64_t at = arrival.place.at;
   while (!left.empty()) {
     iovec pieces[pieces_at_once];
-    const int count = events_->landing(peer.rank, arrival.place.key, at, left.size(), pieces, pieces_at_once);
+    const int count =
+        events_->bulk_destination(peer.rank, arrival.place.transfer_id, at, left.size(), pieces, pieces_at_once);
     if (count <= 0) return;  // no receive wants the bytes
     std::size_t written = 0;
     for (int i = 0; i < count; ++i) {
@@ -375,7 +376,7 @@ void ShmDriver::land(Peer& peer, const Arrival& arrival) {
       written += size;
     }
     assert(written > 0);
-    events_->landed(peer.rank, arrival.place.key, at, written);
+    events_->bulk_written(peer.rank, arrival.place.transfer_id, at, written);
     at += written;
   }
 }
@@ -383,8 +384,8 @@ void ShmDriver::land(Peer& peer, const Arrival& arrival) {
 /// Wakes the sender after progress was published. A sender that sleeps because it had no room must be woken here; no
 /// send of the engine would wake it. One system call, at most once per sleep of that sender.
 void ShmDriver::wake_if_starved(Peer& peer) {
-  if (!peer.in.sender_starved()) return;
-  const std::uint32_t sleep = peer.park->sleep.load(std::memory_order_seq_cst);
+  if (!peer.rx.sender_starved()) return;
+  const std::uint32_t sleep = peer.sleep_page->sleep.load(std::memory_order_seq_cst);
   if (sleep == 0 || sleep == peer.rung) return;
   peer.rung = sleep;
   wake_impl(peer.rank);
@@ -394,8 +395,8 @@ int ShmDriver::offer_room(int budget) {
   int events = 0;
   for (std::size_t i = 0; i < starved_.size() && events < budget;) {
     Peer& peer = *starved_[i];
-    const bool room = peer.open && peer.out.room(peer.wanted);
-    if (peer.open && peer.out.broken()) {
+    const bool room = peer.open && peer.tx.room(peer.wanted);
+    if (peer.open && peer.tx.broken()) {
       fail(peer, true, name_of(peer) + " wrote an impossible position into the shared ring");
     }
     if (peer.open && !room) {
@@ -407,7 +408,7 @@ int ShmDriver::offer_room(int budget) {
     peer.starved = false;
     peer.wanted = 0;
     if (!peer.open) continue;
-    peer.out.set_starved(false);
+    peer.tx.set_starved(false);
     events_->ready(peer.rank);
     ++events;
   }
@@ -418,7 +419,7 @@ int ShmDriver::offer_room(int budget) {
 void ShmDriver::finish_endings() {
   for (std::size_t i = 0; i < ending_.size();) {
     Peer& peer = *ending_[i];
-    if (peer.state == Peer::State::ending && !peer.in.empty()) {
+    if (peer.state == Peer::State::ending && !peer.rx.empty()) {
       ++i;
       continue;
     }
@@ -442,7 +443,7 @@ int ShmDriver::report() {
     if (peer.state != Peer::State::failed || peer.told_failed) continue;
     peer.told_failed = true;
     active_.erase(std::remove(active_.begin(), active_.end(), &peer), active_.end());
-    peer.in.detach();
+    peer.rx.detach();
     if (peer.quiet) continue;  // the engine has asked for it
     events_->failed(peer.rank, peer.lost, peer.reason);
     ++events;
@@ -458,58 +459,58 @@ bool ShmDriver::arm_impl(bool on) {
     return true;
   }
   if (!news_.empty() || !ending_.empty() || waiting_ > 0) return false;
-  if (door_.resting() && !door_.may_sleep(context_->now_ns())) return false;
+  if (limiter_.resting() && !limiter_.may_sleep(context_->now_ns())) return false;
   for (Peer* peer : active_) {
-    if (peer->in.tell()) wake_if_starved(*peer);
+    if (peer->rx.tell()) wake_if_starved(*peer);
   }
   if (++sleeps_ == 0) ++sleeps_;
-  park_->sleep.store(sleeps_, std::memory_order_seq_cst);
+  sleep_page_->sleep.store(sleeps_, std::memory_order_seq_cst);
   // Each registered process now passes a full fence: it sees the store, or what it sent before is seen below. The
   // partner is note_sleep(). If the fence fails (it sometimes needs memory), there is no sleep.
   const bool fenced = !membarrier_ || ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
   if (fenced && !anything_there()) return true;
-  park_->sleep.store(0, std::memory_order_release);
+  sleep_page_->sleep.store(0, std::memory_order_release);
   return false;
 }
 
 bool ShmDriver::anything_there() {
   for (const Peer* peer : active_) {
-    if (!peer->in.empty()) return true;
+    if (!peer->rx.empty()) return true;
   }
   for (Peer* peer : starved_) {
-    if (!peer->open || peer->out.room(peer->wanted) || peer->out.broken()) return true;
+    if (!peer->open || peer->tx.room(peer->wanted) || peer->tx.broken()) return true;
   }
   return false;
 }
 
 void ShmDriver::disarm() {
-  park_->sleep.store(0, std::memory_order_release);
-  look();  // a socket woke this process: consume the ring, or see the end
-  last_look_ = context_->now_ns();
+  sleep_page_->sleep.store(0, std::memory_order_release);
+  check_sockets();  // a socket woke this process: consume the ring, or see the end
+  last_socket_check_ = context_->now_ns();
 }
 
 // ------------------------------------------------------------------------------------------------------- bulk
 
-Status ShmDriver::expose_impl(Rank rank, Access, const iovec* pieces, int count, Exposure* exposure) {
-  if (rank == everybody) return shelf_.put(pieces, count, exposure) ? Status::ok : Status::failed;
+Status ShmDriver::register_memory_impl(Rank rank, RmaOp, const iovec* pieces, int count, MemoryKey* rkey) {
+  if (rank == all_peers) return segment_.put(pieces, count, rkey) ? Status::ok : Status::failed;
   const Peer* peer = open_peer(rank);
   if (peer == nullptr || !peer->reads_us) return Status::failed;
-  return write_exposure(pieces, count, exposure) ? Status::ok : Status::failed;
+  return write_rkey(pieces, count, rkey) ? Status::ok : Status::failed;
 }
 
-Status ShmDriver::remote_copy_impl(Rank rank, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
-                                   const iovec* pieces, int count, std::size_t size, Token) {
+Status ShmDriver::rma_impl(Rank rank, RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset,
+                           const iovec* pieces, int count, std::size_t size, Token) {
   const Peer* peer = peer_at(rank);
   if (peer == nullptr) return Status::failed;
-  const bool shelved = access == Access::get && Shelf::is_named_by(exposure);
-  if (!shelved && !peer->readable.load(std::memory_order_acquire)) return Status::failed;
+  const bool in_segment = op == RmaOp::get && BroadcastSegment::is_named_by(rkey);
+  if (!in_segment && !peer->readable.load(std::memory_order_acquire)) return Status::failed;
   constexpr std::size_t worth_asking = 128 * 1024;
-  const bool asks = access == Access::get && size >= worth_asking;
+  const bool asks = op == RmaOp::get && size >= worth_asking;
   const std::uint64_t begin = asks ? context_->now_ns() : 0;
   if (asks) fresh_pages_.make(pieces, count);
-  const bool well =
-      shelved ? Shelf::copy_out(peer->shelf.load(std::memory_order_acquire), exposure, offset, pieces, count, size)
-              : copy_remote(peer->process, access, exposure, offset, pieces, count, size);
+  const bool well = in_segment ? BroadcastSegment::copy_out(peer->segment.load(std::memory_order_acquire), rkey, offset,
+                                                            pieces, count, size)
+                               : copy_remote(peer->process, op, rkey, offset, pieces, count, size);
   if (asks) fresh_pages_.copied(size, context_->now_ns() - begin);
   return well ? Status::ok : Status::failed;
 }

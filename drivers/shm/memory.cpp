@@ -2,8 +2,8 @@
 //
 // memfd, seals, mmap. See memory.hpp.
 //
-// The pages are allocated at once (those of a shelf: before they are used). Running out of memory is then an error and
-// not a SIGBUS at the first store.
+// The pages are allocated at once (those of a broadcast segment: before they are used). Running out of memory is then
+// an error and not a SIGBUS at the first store.
 #include "drivers/shm/memory.hpp"
 
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Outbox and Inbox: the two ends of one Area. Pure memory: no system call, no allocation, no callback.
+// TxRing and RxRing: the two ends of one Channel. Pure memory: no system call, no allocation, no callback.
 //
 // Used by the shm driver and its tests. Each end belongs to one thread at a time; the ends may be in two processes.
 //
-// An Inbox hands out spans of shared memory that the sender could still change (a correct sender does not, a hostile
+// An RxRing hands out spans of shared memory that the sender could still change (a correct sender does not, a hostile
 // one may). Code that parses them copies a header before it checks the header.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include <span>
 #include <utility>
 
-#include "drivers/shm/scout.hpp"
+#include "drivers/shm/rx_cursor.hpp"
 
 namespace canele::drivers::shm {
 
@@ -56,8 +56,8 @@ inline void copy_some(std::byte* to, const void* from_memory, std::size_t size) 
   copy(size - sizeof(Sixteen));
 }
 
-/// Stores a word that the other process may sleep on. `strict`: a full fence (on x86), see Outbox::attach. Not strict:
-/// the receiver's membarrier orders the store before the caller's look at the ParkPage, if the compiler keeps them in
+/// Stores a word that the other process may sleep on. `strict`: a full fence (on x86), see TxRing::attach. Not strict:
+/// the receiver's membarrier orders the store before the caller's check of the SleepPage, if the compiler keeps them in
 /// order. The two branches exist because a memory order that is not a constant is compiled as the strongest one.
 template <class T>
 void store_for_sleeper(std::atomic<T>& to, T value, bool strict) {
@@ -87,18 +87,18 @@ inline void fetch_line([[maybe_unused]] const std::byte* line) {
 #endif
 }
 
-/// The sending end: fills the peer's area.
-class Outbox {
+/// The sending end: fills the peer's channel.
+class TxRing {
  public:
-  /// Attaches to the peer's area. `strict`: the two processes have no membarrier between them. Every store that the
+  /// Attaches to the peer's channel. `strict`: the two processes have no membarrier between them. Every store that the
   /// peer's sleep depends on is then sequentially consistent (a full fence per message on x86).
-  void attach(Area* area, bool strict) {
-    *this = Outbox();
-    area_ = area;
+  void attach(Channel* channel, bool strict) {
+    *this = TxRing();
+    channel_ = channel;
     strict_ = strict;
-    next_ = &area->lines[0];
+    next_ = &channel->lines[0];
   }
-  bool attached() const { return area_ != nullptr; }
+  bool attached() const { return channel_ != nullptr; }
   /// Returns true if the receiver wrote an impossible value into `consumed`.
   bool broken() const { return broken_; }
 
@@ -111,7 +111,7 @@ class Outbox {
     if (!room(space) || (named(kind) && line() == nullptr)) return nullptr;
     place_ = at_ + space > data_size ? 0 : at_ + gap_before(kind);
     start_ = kind == Kind::bulk ? 0 : std::min(record_size(size, kind) - size, latest_start);
-    return area_->data + place_ + start_;
+    return channel_->data + place_ + start_;
   }
 
   /// Returns how many bytes of the ring data() needs.
@@ -134,10 +134,10 @@ class Outbox {
     assert(size > line_payload && size <= largest_in_lines);
     Line* const line = next_;
     Line* next = line + count;
-    const auto at = static_cast<std::size_t>(line - area_->lines);
+    const auto at = static_cast<std::size_t>(line - channel_->lines);
     std::size_t taken = count;
-    if (next >= end_of_lines(*area_)) [[unlikely]] {
-      next = &area_->lines[0];
+    if (next >= end_of_lines(*channel_)) [[unlikely]] {
+      next = &channel_->lines[0];
       taken = line_count - at;
     }
     if (!has_lines(taken) && !(refresh() && has_lines(taken))) [[unlikely]]
@@ -158,7 +158,7 @@ class Outbox {
     const std::size_t record = round_to_line(start_ + size);
     const std::size_t end = place_ + record == data_size ? 0 : place_ + record;
     const bool chain = kind == Kind::packet && fits(record + line_size);
-    if (chain) word_at(*area_, end).store(0, std::memory_order_relaxed);  // before the receiver looks there
+    if (chain) word_at(*channel_, end).store(0, std::memory_order_relaxed);  // before the receiver looks there
     const std::size_t from = std::exchange(at_, end);
     head_ += static_cast<std::uint32_t>((place_ >= from ? place_ - from : data_size - from) + record);
     if (named(kind)) {
@@ -167,9 +167,9 @@ class Outbox {
       std::memcpy(next_->payload, &descriptor, sizeof descriptor);
       publish_line(names_a_record);
     } else {
-      store_for_sleeper(word_at(*area_, place_), record_word(number_, size, kind, chain, start_), strict_);
+      store_for_sleeper(word_at(*channel_, place_), record_word(number_, size, kind, chain, start_), strict_);
       if (place_ != from) {
-        store_for_sleeper(word_at(*area_, from), record_word(number_, 0, Kind::skip, false), strict_);
+        store_for_sleeper(word_at(*channel_, from), record_word(number_, 0, Kind::skip, false), strict_);
       }
       ++number_;
     }
@@ -177,8 +177,8 @@ class Outbox {
     if (chain) claim_next(record);
   }
 
-  /// Asks the receiver to ring when it makes room; see Area::starved.
-  void set_starved(bool starved) { store_for_sleeper(area_->starved, starved ? 1u : 0u, strict_); }
+  /// Asks the receiver to ring when it makes room; see Channel::starved.
+  void set_starved(bool starved) { store_for_sleeper(channel_->starved, starved ? 1u : 0u, strict_); }
 
  private:
   bool has_line() const { return lines_sent_ - lines_free_ < line_count; }
@@ -190,7 +190,7 @@ class Outbox {
 
   void publish_line(std::size_t length) {
     Line* const next = next_ + 1;
-    publish_line(length, next_, next == end_of_lines(*area_) ? &area_->lines[0] : next, 1);
+    publish_line(length, next_, next == end_of_lines(*channel_) ? &channel_->lines[0] : next, 1);
     claim_line_ahead();
   }
   /// Publishes `line`. `next` is the line for the message after it.
@@ -205,7 +205,7 @@ class Outbox {
   /// Prepares a line for the receiver, which will look there: its word must not be that of a future message. A line
   /// that the receiver has not read yet holds a word, because the lines that it frees end with a message.
   void empty(Line& line) {
-    bool& holds_bytes = holds_bytes_[&line - area_->lines];
+    bool& holds_bytes = holds_bytes_[&line - channel_->lines];
     if (!holds_bytes) return;
     holds_bytes = false;
     line.word.store(0, std::memory_order_relaxed);
@@ -214,7 +214,7 @@ class Outbox {
   /// once: the sender's other stores fill the processor's store queue, which drains in order.
   void claim_line_ahead() const {
     const Line* ahead = next_ + lines_claimed;
-    if (ahead >= end_of_lines(*area_)) ahead -= line_count;
+    if (ahead >= end_of_lines(*channel_)) ahead -= line_count;
     claim_line(reinterpret_cast<const std::byte*>(ahead));
   }
 
@@ -227,14 +227,14 @@ class Outbox {
   /// for a long packet: the way it is copied claims the lines itself, and claiming them twice was slower.
   void claim_next(std::size_t record) const {
     if (record > most_claimed || !fits(record)) return;
-    const std::byte* const from = area_->data + (at_ + record > data_size ? 0 : at_);
+    const std::byte* const from = channel_->data + (at_ + record > data_size ? 0 : at_);
     for (std::size_t at = 0; at <= record; at += line_size) claim_line(from + at);
   }
   static constexpr std::size_t most_claimed = 4096 + line_size, lines_claimed = 6;
 
   /// Reads the receiver's progress. Returns false if there is none, or if it is impossible (see broken()).
   bool refresh() {
-    const std::uint64_t now = area_->consumed.load(std::memory_order_seq_cst);
+    const std::uint64_t now = channel_->consumed.load(std::memory_order_seq_cst);
     const auto lines = static_cast<std::uint32_t>(now), bytes = static_cast<std::uint32_t>(now >> 32);
     if (lines == lines_free_ && bytes == tail_) return false;
     if (lines - lines_free_ > lines_sent_ - lines_free_ || bytes - tail_ > head_ - tail_ || bytes % line_size != 0) {
@@ -246,7 +246,7 @@ class Outbox {
     return true;
   }
 
-  Area* area_ = nullptr;
+  Channel* channel_ = nullptr;
   Line* next_ = nullptr;          ///< the next line to fill.
   std::uint64_t number_ = 1;      ///< of the next message.
   std::uint32_t lines_sent_ = 0;  ///< lines published, modulo 2^32 (as are the three counters below).
@@ -274,31 +274,31 @@ struct Arrival {
   Place place = {};
 };
 
-/// The receiving end: empties this process's own area.
-class Inbox {
+/// The receiving end: empties this process's own channel.
+class RxRing {
  public:
-  void attach(Area* area, bool strict) {
-    *this = Inbox();
-    area_ = area;
+  void attach(Channel* channel, bool strict) {
+    *this = RxRing();
+    channel_ = channel;
     strict_ = strict;
-    next_ = &area->lines[0];
-    record_ = &word_at(*area, 0);
+    next_ = &channel->lines[0];
+    record_ = &word_at(*channel, 0);
   }
-  void detach() { area_ = nullptr; }
-  bool attached() const { return area_ != nullptr; }
+  void detach() { channel_ = nullptr; }
+  bool attached() const { return channel_ != nullptr; }
 
   /// Returns the word that announces the next message: that of its line, or in_data_ring. 0: no message yet. Loads two
   /// lines, which stay in this core's cache while no message arrives.
-  std::uint64_t look() const {
+  std::uint64_t peek() const {
     const std::uint64_t line = next_->word.load(std::memory_order_seq_cst);
     if (number_of_line(line) == number_) return line;
     return is_record(record_->load(std::memory_order_seq_cst), number_) ? in_data_ring : 0;
   }
-  bool empty() const { return look() == 0; }
-  /// Prefetches the line that look() reads first.
+  bool empty() const { return peek() == 0; }
+  /// Prefetches the line that peek() reads first.
   void expect() const { fetch_line(reinterpret_cast<const std::byte*>(next_)); }
 
-  /// Returns the packet that look() found in a line, in place. Empty: it is longer, or malformed.
+  /// Returns the packet that peek() found in a line, in place. Empty: it is longer, or malformed.
   std::span<const std::byte> small(std::uint64_t mail) const {
     return {next_->payload, length_of_line(mail) <= line_payload ? length_of_line(mail) : 0};
   }
@@ -313,22 +313,23 @@ class Inbox {
     while (count < most && next_[count].word.load(std::memory_order_acquire) == (mail += apart)) ++count;
     return count;
   }
-  /// Returns the packet that look() found in several lines. Empty: it lies in the data ring, or is malformed.
+  /// Returns the packet that peek() found in several lines. Empty: it lies in the data ring, or is malformed.
   std::span<const std::byte> lines(std::uint64_t mail) const { return packet_in_lines(next_, mail); }
 
   /// Returns the next packet that was not shown yet, among the next `most` messages. Empty: there is none.
-  std::span<const std::byte> show_next(Scout& scout, std::uint64_t most) const {
-    if (scout.number() < number_) scout = Scout(*area_, next_, record_, number_, at_);
-    return scout.number() - number_ < most ? scout.next() : std::span<const std::byte>();
+  std::span<const std::byte> show_next(RxCursor& cursor, std::uint64_t most) const {
+    if (cursor.number() < number_) cursor = RxCursor(*channel_, next_, record_, number_, at_);
+    return cursor.number() - number_ < most ? cursor.next() : std::span<const std::byte>();
   }
 
-  /// Returns the record that look() found. May be called again for a record that stays in the ring.
+  /// Returns the record that peek() found. May be called again for a record that stays in the ring.
   Arrival large(std::uint64_t mail) {
     const bool is_named = mail != in_data_ring;
     const Said said = is_named ? named(mail) : announced();
     const std::size_t record = round_to_line(said.start + said.length);
     if (!is_sound(said.kind, said.start, said.length) || at_ + record > data_size) return {};
-    return {true, is_named, said.chain, said.kind, record, {area_->data + at_ + said.start, said.length}, said.place};
+    return {true,      is_named, said.chain, said.kind, record, {channel_->data + at_ + said.start, said.length},
+            said.place};
   }
 
   /// Frees a record. Returns true if progress was published, so that a starved sender may have to be woken.
@@ -337,7 +338,7 @@ class Inbox {
     assert(at_ + record <= data_size);
     bytes_ += static_cast<std::uint32_t>(record);
     at_ = at_ + record == data_size ? 0 : at_ + record;
-    record_ = arrival.chain ? &word_at(*area_, at_) : &no_record;
+    record_ = arrival.chain ? &word_at(*channel_, at_) : &no_record;
     const bool told = arrival.named ? pop_line() : (++number_, false);
     return (bytes_ - static_cast<std::uint32_t>(told_ >> 32) >= data_told && tell()) || told;
   }
@@ -362,12 +363,12 @@ class Inbox {
     const std::uint64_t now = consumed_word(lines(), bytes_);
     if (now == told_) return false;
     told_ = now;
-    store_for_sleeper(area_->consumed, now, strict_);
+    store_for_sleeper(channel_->consumed, now, strict_);
     return true;
   }
 
   /// Returns true if the sender waits for room.
-  bool sender_starved() const { return area_->starved.load(std::memory_order_seq_cst) != 0; }
+  bool sender_starved() const { return channel_->starved.load(std::memory_order_seq_cst) != 0; }
 
  private:
   /// What the sender says of the next record. Kind none: malformed. The length is not checked yet.
@@ -400,7 +401,7 @@ class Inbox {
     std::uint64_t word = record_->load(std::memory_order_acquire);
     if (kind_of(word) == Kind::skip && at_ != 0) {
       skip_to_start();
-      record_ = &word_at(*area_, 0);
+      record_ = &word_at(*channel_, 0);
       word = record_->load(std::memory_order_acquire);
     }
     if (!is_record(word, number_) || kind_of(word) != Kind::packet) return {};
@@ -409,8 +410,8 @@ class Inbox {
 
   /// Handles the end of a quarter of the lines: wraps around if needed and publishes the progress.
   [[gnu::noinline]] bool end_quarter() {
-    if (next_ >= end_of_lines(*area_)) {
-      next_ = &area_->lines[0];
+    if (next_ >= end_of_lines(*channel_)) {
+      next_ = &channel_->lines[0];
       ++laps_;
     }
     return tell();
@@ -418,7 +419,7 @@ class Inbox {
 
   /// Returns the number of lines consumed, modulo 2^32.
   std::uint32_t lines() const {
-    return laps_ * static_cast<std::uint32_t>(line_count) + static_cast<std::uint32_t>(next_ - area_->lines);
+    return laps_ * static_cast<std::uint32_t>(line_count) + static_cast<std::uint32_t>(next_ - channel_->lines);
   }
 
   void skip_to_start() {
@@ -426,7 +427,7 @@ class Inbox {
     at_ = 0;
   }
 
-  Area* area_ = nullptr;
+  Channel* channel_ = nullptr;
   const Line* next_ = nullptr;                          ///< the next line to read
   const std::atomic<std::uint64_t>* record_ = nullptr;  ///< the word of the next record, at at_
   std::uint64_t number_ = 1;                            ///< of the next message

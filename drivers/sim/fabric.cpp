@@ -145,8 +145,8 @@ void Fabric::forget_pending(Rank from, Rank to) {
 void Fabric::arrive(Rank from, Rank to) {
   Channel& way = channel(from, to);
   while (!way.transit.empty() && way.transit.front().time <= now()) {
-    if (way.held_until > now()) {
-      world.timeline.at(way.held_until, [this, from, to] { arrive(from, to); });
+    if (way.delayed_until > now()) {
+      world.timeline.at(way.delayed_until, [this, from, to] { arrive(from, to); });
       return;
     }
     if (!way.transit.front().unread.empty()) read_pending(from, to);
@@ -157,7 +157,7 @@ void Fabric::arrive(Rank from, Rank to) {
     const bool to_be_answered = frame.type == Frame::Type::hello || frame.type == Frame::Type::welcome;
     if (receiver == nullptr || receiver->incarnation() != frame.peer_incarnation) {
       Frame answer;
-      answer.type = Frame::Type::refuse;
+      answer.type = Frame::Type::reject;
       answer.peer_incarnation = frame.incarnation;
       answer.incarnation = frame.peer_incarnation;
       if (to_be_answered) transmit(to, from, std::move(answer));
@@ -185,10 +185,10 @@ void Fabric::damage(Rank from, Rank to, Frame& frame) {
   if (world.spoiled) world.spoiled(from, to);
 }
 
-void Fabric::hold(Rank from, Rank to, std::uint64_t until, Fault as) {
+void Fabric::delay(Rank from, Rank to, std::uint64_t until, Fault as) {
   ++injected[static_cast<std::size_t>(as)];
   Channel& way = channel(from, to);
-  way.held_until = std::max(way.held_until, until);
+  way.delayed_until = std::max(way.delayed_until, until);
 }
 
 void Fabric::cut(Rank a, Rank b) {
@@ -217,9 +217,9 @@ void Fabric::kill(Rank rank) {
     if (!other->knows(rank) && channel(rank, peer).transit.empty()) continue;
     // Arrives after everything that the process has sent, as with a socket.
     const std::uint64_t when = std::max(now(), channel(rank, peer).last_time) + 1 + dice.under(rates.longest_delay_ns);
-    world.timeline.at(when, [this, peer, rank, gone = dead->incarnation()] {
+    world.timeline.at(when, [this, peer, rank, old = dead->incarnation()] {
       SimDriver* const driver = driver_of(peer);
-      if (driver != nullptr) driver->lose_incarnation(rank, gone);
+      if (driver != nullptr) driver->lose_incarnation(rank, old);
     });
   }
 }
@@ -244,7 +244,7 @@ void Fabric::drop_region(Rank rank, std::uint64_t id) {
       const SimDriver* const by = driver_of(reader);
       if (by == nullptr || by->incarnation() != incarnation) continue;
       if (driver_of(rank) == nullptr || !driver_of(rank)->is_up(reader)) continue;
-      world.complain("rank " + std::to_string(rank) + " withdraws memory that rank " + std::to_string(reader) +
+      world.complain("rank " + std::to_string(rank) + " deregisters memory that rank " + std::to_string(reader) +
                      " is copying");
     }
   }

@@ -41,10 +41,10 @@ class SimDriver;
 
 /// What a fabric's driver can do.
 enum class Kind : std::uint8_t {
-  memory,  ///< shared memory with one copy: reserves, inline, remote_copy() by any thread, shared lines, doorbells.
+  memory,  ///< shared memory with one copy: reserves, inline, rma() by any thread, shared lines, doorbells.
   ring,    ///< shared memory without these copies: bulk data through packets.
   stream,  ///< a socket: system calls, bulk_send(), finds failures itself.
-  rma,     ///< a network card: system calls, pending remote_copy(); the launcher reports deaths.
+  rma,     ///< a network card: system calls, pending rma(); the launcher reports deaths.
   plain    ///< a socket that does not find failures: the launcher reports deaths.
 };
 const char* name_of(Kind kind);
@@ -59,8 +59,8 @@ struct FabricOptions {
   Kind kind = Kind::stream;
   Model model;
   int ranks = 1, ranks_per_node = 1;
-  bool local = true, remote = true;  ///< which pairs it joins
-  std::size_t window = 256 * 1024;   ///< bytes in flight from one rank to another
+  bool local = true, remote = true;          ///< which pairs it joins
+  std::size_t in_flight_limit = 256 * 1024;  ///< bytes in flight from one rank to another
   std::size_t max_packet = 16 * 1024, max_inline = 64;
   bool measured = false;       ///< remote copies queue at the ports, and take exactly the time of the model
   bool may_duplicate = false;  ///< with several rails, whose packets are numbered
@@ -95,27 +95,27 @@ struct FaultRates {
 };
 
 struct Frame {
-  enum class Type : std::uint8_t { hello, welcome, refuse, packet, bulk, bye, lost };  // lost: never on the wire
+  enum class Type : std::uint8_t { hello, welcome, reject, packet, bulk, bye, lost };  // lost: never on the wire
   Type type = Type::packet;
   std::uint64_t time = 0;  ///< of arrival
   std::uint64_t incarnation = 0, peer_incarnation = 0;
-  std::uint64_t key = 0, offset = 0;
-  std::size_t done = 0;        ///< bulk: bytes delivered
-  std::vector<iovec> landing;  ///< bulk: where the next bytes go; lent, nothing is written yet
+  std::uint64_t transfer_id = 0, offset = 0;
+  std::size_t done = 0;            ///< bulk: bytes delivered
+  std::vector<iovec> destination;  ///< bulk: where the next bytes go; lent, nothing is written yet
   std::vector<std::byte> bytes;
-  std::size_t charged = 0;    ///< bytes that it takes of the window
+  std::size_t charged = 0;    ///< bytes that it takes of the sender's limit
   std::vector<iovec> unread;  ///< pending: still in the sender's memory
   Token token = nullptr;      ///< pending
   std::string why = {};       ///< lost
-  bool peer_is_gone = true;   ///< lost
+  bool peer_lost = true;      ///< lost
 };
 
-/// Simulated memory that a peer may access: what an exposure names.
+/// Simulated memory that a peer may read or write: what an rkey names.
 struct Region {
   std::vector<iovec> pieces;
-  Access access = Access::get;
+  RmaOp op = RmaOp::get;
   std::vector<std::pair<Rank, std::uint64_t>> readers = {};  ///< copies in flight, by reading process.
-  std::vector<std::byte> shelf = {};                         ///< the memory, if it belongs to the fabric
+  std::vector<std::byte> segment = {};                       ///< the memory, if it belongs to the fabric
 };
 
 class Fabric {
@@ -145,7 +145,7 @@ class Fabric {
 
   // ---- faults, by the simulator -----------------------------------------------------------------------------------
   /// Delays everything from `from` to `to` until that time; then all of it arrives, in order.
-  void hold(Rank from, Rank to, std::uint64_t until, Fault as);
+  void delay(Rank from, Rank to, std::uint64_t until, Fault as);
   /// Cuts the rail between two ranks for good; both learn of it, each at its own time.
   void cut(Rank a, Rank b);
   bool is_cut(Rank a, Rank b) { return channel(a, b).cut; }
@@ -190,7 +190,7 @@ class Fabric {
  private:
   struct Channel {
     std::deque<Frame, Counted<Frame>> transit;
-    std::uint64_t last_time = 0, held_until = 0;
+    std::uint64_t last_time = 0, delayed_until = 0;
     bool cut = false;
   };
   struct Port {

@@ -2,7 +2,7 @@
 //
 // SimDriver: arrivals, and poll(). See sim_driver.hpp.
 //
-// A packet's part of the window returns to its sender one latency after the receiver has taken the packet. A receiver
+// A packet's bytes return to its sender's limit one latency after the receiver has taken the packet. A receiver
 // that does not poll therefore blocks its senders.
 #include <algorithm>
 #include <array>
@@ -25,11 +25,11 @@ void SimDriver::arrived(Rank from, Frame frame) {
 
 void SimDriver::on_control(Rank from, const Frame& frame) {
   Link& link = link_to(from);
-  if (frame.type == Frame::Type::refuse) return lose(from, "no process is there, or it rejects this rank");
+  if (frame.type == Frame::Type::reject) return lose(from, "no process is there, or it rejects this rank");
   const bool other = link.incarnation != 0 && link.incarnation != frame.incarnation;
   if (other || link.state == State::failed) {  // a restarted process: it does not belong to this job
     Frame answer;
-    answer.type = Frame::Type::refuse;
+    answer.type = Frame::Type::reject;
     answer.incarnation = incarnation();
     answer.peer_incarnation = frame.incarnation;
     if (frame.type == Frame::Type::hello) fabric_->transmit(rank(), from, std::move(answer));
@@ -52,13 +52,13 @@ void SimDriver::connection_up(Rank peer, Link& link, std::uint64_t its_incarnati
   check_ready(peer);
 }
 
-void SimDriver::lose(Rank peer, const std::string& why, bool peer_is_gone) {
+void SimDriver::lose(Rank peer, const std::string& why, bool peer_lost) {
   Link& link = link_to(peer);
   if (link.state == State::failed || std::exchange(link.ending, true)) return;
   Frame end;
   end.type = Frame::Type::lost;
   end.why = why;
-  end.peer_is_gone = peer_is_gone;
+  end.peer_lost = peer_lost;
   inbox_.push_back({peer, std::move(end)});
   ring();
 }
@@ -68,39 +68,39 @@ void SimDriver::lose_incarnation(Rank peer, std::uint64_t its_incarnation) {
 }
 
 /// Returns what this driver holds for that peer to the engine.
-void SimDriver::fail(Rank peer, std::string why, bool peer_is_gone) {
+void SimDriver::fail(Rank peer, std::string why, bool peer_lost) {
   link_to(peer).state = State::failed;
   fabric_->forget_pending(rank(), peer);
   std::erase_if(due_, [peer](const Due& due) { return due.peer == peer; });
   owe({Due::Kind::failed, peer, "sim: rank " + std::to_string(peer) + ": " + std::move(why), nullptr, Status::failed,
-       peer_is_gone});
+       peer_lost});
 }
 
-/// Closes a peer that the engine refused, for a reason that it knows; the peer is told.
+/// Closes a peer that the engine rejected, for a reason that it knows; the peer is told.
 void SimDriver::close_link(Rank peer, Link& link) {
   link.state = State::failed;
   fabric_->forget_pending(rank(), peer);
   std::erase_if(due_, [peer](const Due& due) { return due.peer == peer; });
-  tell_refused(peer);
+  tell_rejected(peer);
 }
 
-void SimDriver::tell_refused(Rank peer) {
-  Frame refuse;
-  refuse.type = Frame::Type::refuse;
-  post(peer, std::move(refuse));
+void SimDriver::tell_rejected(Rank peer) {
+  Frame reject;
+  reject.type = Frame::Type::reject;
+  post(peer, std::move(reject));
 }
 
 int SimDriver::poll_impl(int budget) {
   if (std::exchange(in_poll_, true)) fabric_->world.complain("poll() was entered twice");
   breathe(has_memory() ? 10 : 300);
   if (!capabilities_.detects_failure) {
-    for (Rank dead = context_->next_death(); dead >= 0; dead = context_->next_death()) {
+    for (Rank dead = context_->next_failed_rank(); dead >= 0; dead = context_->next_failed_rank()) {
       lose(dead, "the launcher says that it died");
-      tell_refused(dead);  // in case another process has taken its place
+      tell_rejected(dead);  // in case another process has taken its place
     }
   }
   int events = pay(budget);  // connected() comes before packets
-  std::set<Rank> later;      // keeps the packets of a peer in order
+  std::set<Rank> deferred;   // keeps the packets of a peer in order
   std::vector<Arrival> kept;
   while (budget > events && !inbox_.empty()) {
     Arrival arrival = std::move(inbox_.front());
@@ -109,14 +109,14 @@ int SimDriver::poll_impl(int budget) {
     if (link.state == State::failed) continue;
     const bool early =
         (link.state != State::up && arrival.frame.type != Frame::Type::lost) || owes_connected(arrival.from);
-    const Take take = early || later.contains(arrival.from) ? Take::later : deliver(arrival.from, arrival.frame);
-    if (take == Take::later) {
-      later.insert(arrival.from);
+    const Take take = early || deferred.contains(arrival.from) ? Take::retry : deliver(arrival.from, arrival.frame);
+    if (take == Take::retry) {
+      deferred.insert(arrival.from);
       kept.push_back(std::move(arrival));
       continue;
     }
     ++events;
-    if (take == Take::refused) close_link(arrival.from, link);
+    if (take == Take::rejected) close_link(arrival.from, link);
     done_with(arrival.from, arrival.frame);
   }
   inbox_.insert(inbox_.begin(), std::make_move_iterator(kept.begin()), std::make_move_iterator(kept.end()));
@@ -144,7 +144,7 @@ int SimDriver::pay(int budget) {
         context_->events->connected(due.peer);
         break;
       case Due::Kind::failed:
-        context_->events->failed(due.peer, due.peer_is_gone, due.why);
+        context_->events->failed(due.peer, due.peer_lost, due.why);
         break;
       case Due::Kind::ready:
         context_->events->ready(due.peer);
@@ -165,7 +165,7 @@ Take SimDriver::deliver(Rank from, Frame& frame) {
       fail(from, "it has closed the connection", true);
       return Take::taken;
     case Frame::Type::lost:
-      fail(from, frame.why, frame.peer_is_gone);
+      fail(from, frame.why, frame.peer_lost);
       return Take::taken;
     default:
       return context_->events->packet(from, frame.bytes);
@@ -176,16 +176,16 @@ Take SimDriver::deliver(Rank from, Frame& frame) {
 /// writing it.
 Take SimDriver::deliver_bulk(Rank from, Frame& frame) {
   while (frame.done < frame.bytes.size() && link_to(from).state == State::up) {
-    if (frame.landing.empty() && !ask_where(from, frame)) return Take::taken;  // no receive wants the bytes
-    if (fabric_->strikes(Fault::short_write, fabric_->rates.short_write)) return Take::later;
+    if (frame.destination.empty() && !ask_where(from, frame)) return Take::taken;  // no receive wants the bytes
+    if (fabric_->strikes(Fault::short_write, fabric_->rates.short_write)) return Take::retry;
     std::size_t part = 0;
-    for (const iovec& piece : frame.landing) {
+    for (const iovec& piece : frame.destination) {
       std::memcpy(piece.iov_base, frame.bytes.data() + frame.done + part, piece.iov_len);
       part += piece.iov_len;
     }
-    frame.landing.clear();
+    frame.destination.clear();
     frame.done += part;
-    context_->events->landed(from, frame.key, frame.offset + frame.done - part, part);
+    context_->events->bulk_written(from, frame.transfer_id, frame.offset + frame.done - part, part);
   }
   return Take::taken;
 }
@@ -194,15 +194,15 @@ bool SimDriver::ask_where(Rank from, Frame& frame) {
   std::array<iovec, 8> pieces;
   std::size_t length = frame.bytes.size() - frame.done, covered = 0;
   if (length > 1 && fabric_->dice.chance(fabric_->rates.short_write)) length = 1 + fabric_->dice.under(length - 1);
-  const int count = context_->events->landing(from, frame.key, frame.offset + frame.done, length, pieces.data(),
-                                              static_cast<int>(pieces.size()));
-  frame.landing.assign(pieces.begin(), pieces.begin() + count);
-  for (const iovec& piece : frame.landing) covered += piece.iov_len;
-  if (covered > length) fabric_->world.complain("landing() gave more room than requested");
+  const int count = context_->events->bulk_destination(from, frame.transfer_id, frame.offset + frame.done, length,
+                                                       pieces.data(), static_cast<int>(pieces.size()));
+  frame.destination.assign(pieces.begin(), pieces.begin() + count);
+  for (const iovec& piece : frame.destination) covered += piece.iov_len;
+  if (covered > length) fabric_->world.complain("bulk_destination() gave more room than requested");
   return count > 0;
 }
 
-/// Returns the frame's bytes to the sender's window.
+/// Returns the frame's bytes to the sender's limit.
 void SimDriver::done_with(Rank from, const Frame& frame) {
   if (frame.charged == 0) return;
   fabric_->world.timeline.after(

@@ -60,12 +60,13 @@ void SimDriver::fill_capabilities() {
   all.bulk_stream = true;
   all.max_bulk = all.memory_only ? options.max_packet : std::size_t{64} * 1024;
   all.get = all.put = kind_ == Kind::memory || kind_ == Kind::rma;
-  all.copies_anywhere = kind_ == Kind::memory;
-  all.copies_by_hardware = kind_ == Kind::rma;
-  all.max_copy = std::size_t{256} * 1024;
-  if (!options.measured && context_->incarnation % 4 == 0) all.copy_from = std::size_t{64} * 1024;
-  if (!options.measured && kind_ == Kind::memory && context_->incarnation % 3 != 0) all.shelf = std::size_t{1} << 20;
-  all.exposure_size = all.get ? sizeof(Exposed) : 0;
+  all.rma_any_thread = kind_ == Kind::memory;
+  all.rma_by_hardware = kind_ == Kind::rma;
+  all.max_rma = std::size_t{256} * 1024;
+  if (!options.measured && context_->incarnation % 4 == 0) all.rma_min = std::size_t{64} * 1024;
+  if (!options.measured && kind_ == Kind::memory && context_->incarnation % 3 != 0)
+    all.broadcast_segment = std::size_t{1} << 20;
+  all.rkey_size = all.get ? sizeof(RegionName) : 0;
   all.shared_lines = kind_ == Kind::memory ? shared_line_count : 0;
   all.wake_up = all.memory_only ? WakeUp::doorbell : WakeUp::descriptor;
   all.reaches_local = options.local;
@@ -99,9 +100,9 @@ void SimDriver::post(Rank peer, Frame frame) {
   fabric_->transmit(rank(), peer, std::move(frame));
 }
 
-Status SimDriver::take_or_refuse(Link& link, Rank peer, std::size_t size) {
+Status SimDriver::check_room(Link& link, Rank peer, std::size_t size) {
   if (link.state == State::failed) return Status::failed;
-  const bool fits = link.in_flight == 0 || link.in_flight + size <= fabric_->options().window;
+  const bool fits = link.in_flight == 0 || link.in_flight + size <= fabric_->options().in_flight_limit;
   bool shut = link.state != State::up || !fits || link.shut_until > fabric_->now();
   if (!shut && fabric_->strikes(Fault::back_pressure, fabric_->rates.back_pressure)) {
     shut = true;
@@ -120,7 +121,7 @@ Status SimDriver::take_or_refuse(Link& link, Rank peer, std::size_t size) {
 void SimDriver::check_ready(Rank peer) {
   Link& link = link_to(peer);
   if (!link.owes_ready || link.state != State::up || link.shut_until > fabric_->now()) return;
-  if (2 * link.in_flight > fabric_->options().window) return;
+  if (2 * link.in_flight > fabric_->options().in_flight_limit) return;
   link.owes_ready = false;
   owe({Due::Kind::ready, peer});
 }
@@ -145,12 +146,12 @@ Status SimDriver::send_packet_impl(Rank peer, const iovec* pieces, int count, st
   return send(peer, {}, pieces, count, size, token);
 }
 
-Status SimDriver::bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
-                                 std::size_t size, Token token) {
+Status SimDriver::bulk_send_impl(Rank peer, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces,
+                                 int count, std::size_t size, Token token) {
   if (size > capabilities_.max_bulk) fabric_->world.complain("a bulk piece is longer than max_bulk");
   Frame frame;
   frame.type = Frame::Type::bulk;
-  frame.key = key;
+  frame.transfer_id = transfer_id;
   frame.offset = offset;
   return send(peer, std::move(frame), pieces, count, size, token);
 }
@@ -158,7 +159,7 @@ Status SimDriver::bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t off
 Status SimDriver::send(Rank peer, Frame frame, const iovec* pieces, int count, std::size_t size, Token token) {
   breathe(has_memory() ? 20 : 500);
   Link& link = link_to(peer);
-  const Status status = take_or_refuse(link, peer, size);
+  const Status status = check_room(link, peer, size);
   if (status != Status::ok) return status;
   frame.charged = size;
   link.in_flight += size;
@@ -190,7 +191,7 @@ void SimDriver::hand_over(Rank peer, Link& link, Frame frame) {
 
 std::span<std::byte> SimDriver::reserve_impl(Rank peer, std::size_t size) {
   breathe(20);
-  if (take_or_refuse(link_to(peer), peer, size) != Status::ok) return {};
+  if (check_room(link_to(peer), peer, size) != Status::ok) return {};
   reserved_.assign(size, std::byte{0xAA});  // the ring holds old bytes
   return reserved_;
 }

@@ -5,7 +5,7 @@
 // Made by sim_factory. The engine calls it as drivers/driver.hpp says, and its Fabric calls it when something arrives.
 // Everything runs on one thread, in fibers; every function that the engine calls may lose its core in `breathe`.
 //
-//   Fabric ──arrived()──▶ inbox_ ──poll()──▶ DriverEvents::packet      later: back to the front of inbox_
+//   Fabric ──arrived()──▶ inbox_ ──poll()──▶ DriverEvents::packet      retry: back to the front of inbox_
 //                         due_   ──poll()──▶ connected, failed, ready, done
 //
 // Memory fabrics deliver at once, as shared memory has no wire with frames in flight: the sender spends the time.
@@ -37,7 +37,7 @@ class SimDriver final : public Driver {
     return link != links_.end() && link->second.state == State::up && !link->second.ending;
   }
   /// Makes failed() follow, after everything that has arrived, unless it was called already.
-  void lose(Rank peer, const std::string& why, bool peer_is_gone = true);
+  void lose(Rank peer, const std::string& why, bool peer_lost = true);
   /// Drops the unread arrivals from `peer`, as the reset of a connection does.
   void discard(Rank peer) {
     std::erase_if(inbox_, [peer](const Arrival& arrival) {
@@ -66,14 +66,14 @@ class SimDriver final : public Driver {
     std::string why = {};
     Token token = nullptr;
     Status status = Status::ok;
-    bool peer_is_gone = true;
+    bool peer_lost = true;
   };
   struct Arrival {
     Rank from;
     Frame frame;
   };
-  /// Content of an exposure's bytes.
-  struct Exposed {
+  /// Content of an rkey's bytes.
+  struct RegionName {
     std::uint64_t region;
     std::int64_t rank;
   };
@@ -85,12 +85,12 @@ class SimDriver final : public Driver {
   Status send_packet_impl(Rank peer, const iovec* pieces, int count, std::size_t size, Token token) override;
   std::span<std::byte> reserve_impl(Rank peer, std::size_t size) override;
   void commit_impl(Rank peer, std::size_t size) override;
-  Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+  Status bulk_send_impl(Rank peer, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces, int count,
                         std::size_t size, Token token) override;
-  Status expose_impl(Rank peer, Access access, const iovec* pieces, int count, Exposure* exposure) override;
-  void withdraw_impl(std::uint64_t handle) override;
-  Status remote_copy_impl(Rank peer, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
-                          const iovec* pieces, int count, std::size_t size, Token token) override;
+  Status register_memory_impl(Rank peer, RmaOp op, const iovec* pieces, int count, MemoryKey* rkey) override;
+  void deregister_impl(std::uint64_t handle) override;
+  Status rma_impl(Rank peer, RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset, const iovec* pieces,
+                  int count, std::size_t size, Token token) override;
   int poll_impl(int budget) override;
   int descriptor_impl() const override { return bell_; }
   bool arm_impl(bool on) override;
@@ -101,7 +101,7 @@ class SimDriver final : public Driver {
   void fill_capabilities();
   bool has_memory() const { return kind_ == Kind::memory || kind_ == Kind::ring; }
   Link& link_to(Rank peer) { return links_[peer]; }
-  Status take_or_refuse(Link& link, Rank peer, std::size_t size);
+  Status check_room(Link& link, Rank peer, std::size_t size);
   Status send(Rank peer, Frame frame, const iovec* pieces, int count, std::size_t size, Token token);
   void post(Rank peer, Frame frame);
   void hand_over(Rank peer, Link& link, Frame frame);
@@ -113,17 +113,17 @@ class SimDriver final : public Driver {
   void connection_up(Rank peer, Link& link, std::uint64_t incarnation);
   int pay(int budget);
   bool owes_connected(Rank peer) const;
-  void fail(Rank peer, std::string why, bool peer_is_gone);
+  void fail(Rank peer, std::string why, bool peer_lost);
   void close_link(Rank peer, Link& link);
-  void tell_refused(Rank peer);
+  void tell_rejected(Rank peer);
   Take deliver(Rank from, Frame& frame);
   Take deliver_bulk(Rank from, Frame& frame);
   bool ask_where(Rank from, Frame& frame);
   void done_with(Rank from, const Frame& frame);
-  Status copy_now(Rank peer, Access access, const Exposed& what, std::uint64_t offset, const iovec* pieces, int count,
+  Status copy_now(Rank peer, RmaOp op, const RegionName& what, std::uint64_t offset, const iovec* pieces, int count,
                   std::size_t size);
-  std::uint64_t arrival_of_copy(Rank peer, Access access, std::size_t size);
-  Status copy_later(Rank peer, Access access, const Exposed& what, std::uint64_t offset, const iovec* pieces, int count,
+  std::uint64_t arrival_of_copy(Rank peer, RmaOp op, std::size_t size);
+  Status copy_later(Rank peer, RmaOp op, const RegionName& what, std::uint64_t offset, const iovec* pieces, int count,
                     std::size_t size, Token token);
   void breathe(std::uint64_t ns) { fabric_->world.breathe(ns); }
 

@@ -2,8 +2,8 @@
 //
 // Making connections. See connector.hpp.
 //
-// A handshake that ends without a refusal is retried: the peer's lobby was full, or the peer was too busy to answer in
-// time. Only the number of retries is limited.
+// A handshake that ends without a rejection is retried: the peer's list of pending connections was full, or the peer
+// was too busy to answer in time. Only the number of retries is limited.
 #include "drivers/tcp/connector.hpp"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ constexpr std::uint64_t dial_limit_ns = 10'000'000'000;  // for the TCP connecti
 constexpr int max_retries = 32;
 
 /// Returns true if a non-blocking connect has ended, with success or failure.
-bool dial_over(int fd) {
+bool dial_done(int fd) {
   pollfd one = {fd, POLLOUT, 0};
   return ::poll(&one, 1, 0) > 0;
 }
@@ -44,7 +44,7 @@ Connector::Connector(DriverContext& context, int epoll)
       self_(context, "tcp"),
       host_(net::host_id()),
       spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
-      lobby_(self_, net::guests_allowed()),
+      pending_(self_, net::pending_allowed()),
       known_(static_cast<std::size_t>(context.size), Known::nothing) {}
 
 bool Connector::open(Address* address, std::string* why) {
@@ -55,7 +55,7 @@ bool Connector::open(Address* address, std::string* why) {
                        context_.setting("TCP_PORT", "0"), &listeners_, &own.endpoints, why)) {
     return false;
   }
-  if (!door_.open(epoll_, event_tag(Source::door, 0)) || !watch_listeners(context_.size > 1)) {
+  if (!limiter_.open(epoll_, event_tag(Source::limiter, 0)) || !watch_listeners(context_.size > 1)) {
     *why = "cannot watch a listening socket (epoll): " + net::error_text(errno);
     return false;
   }
@@ -83,8 +83,8 @@ Status Connector::connect(Rank peer, std::span<const std::byte> address) {
 }
 
 void Connector::on_event(Source source, std::uint32_t which) {
-  if (source == Source::door) {
-    door_.ring();
+  if (source == Source::limiter) {
+    limiter_.ring();
   } else if (source == Source::contact) {
     const auto found = contacts_.find(static_cast<Rank>(which));
     if (found != contacts_.end()) mark_due(found->second);
@@ -106,9 +106,9 @@ bool Connector::watch_listeners(bool on) {
     const int fd = listeners_[i].get();
     ::listen(fd, on ? SOMAXCONN : 0);
     if (!on) {
-      door_.forget(fd);
-    } else if (!door_.watch(fd, event_tag(Source::listener, static_cast<std::uint32_t>(i))) && errno != EEXIST) {
-      listening_ = false;  // serve_strangers() tries again
+      limiter_.forget(fd);
+    } else if (!limiter_.watch(fd, event_tag(Source::listener, static_cast<std::uint32_t>(i))) && errno != EEXIST) {
+      listening_ = false;  // serve_pending() tries again
     }
   }
   return listening_ == on;
@@ -116,64 +116,65 @@ bool Connector::watch_listeners(bool on) {
 
 // ------------------------------------------------------------------------------------------ unauthenticated peers
 
-void Connector::serve_strangers(std::uint64_t now) {
+void Connector::serve_pending(std::uint64_t now) {
   if (!listening_ && up_ < context_.size - 1) watch_listeners(true);
-  if (!door_.begin_turn(now)) return;
-  if (lobby_.drop_silent(context_) > 0) door_.met_stranger();
-  epoll_event found[net::Door::most_events];
-  const int count = door_.ready(found);
-  // Guests first: each new connection may require that an old one is dropped.
-  for (const Source which : {Source::lobby, Source::listener}) {
-    for (int i = 0; i < count && door_.may_act(); ++i) {
+  if (!limiter_.begin_turn(now)) return;
+  if (pending_.drop_silent(context_) > 0) limiter_.note_unauthenticated();
+  epoll_event found[net::AcceptLimiter::most_events];
+  const int count = limiter_.ready(found);
+  // Pending ones first: each new connection may require that an old one is dropped.
+  for (const Source which : {Source::pending, Source::listener}) {
+    for (int i = 0; i < count && limiter_.may_act(); ++i) {
       if (static_cast<Source>(found[i].data.u64 >> 32) != which) continue;
       const auto id = static_cast<std::uint32_t>(found[i].data.u64);
-      if (which == Source::lobby) {
-        step_guest(id);
+      if (which == Source::pending) {
+        step_pending(id);
       } else {
-        while (door_.may_act() && accept_guest(listeners_[id].get())) {
+        while (limiter_.may_act() && accept_pending(listeners_[id].get())) {
         }
       }
     }
   }
-  door_.end_turn(now);
+  limiter_.end_turn(now);
 }
 
-void Connector::step_guest(std::uint32_t id) {
-  door_.act();
-  const auto came = lobby_.step(context_, id, [this](net::Lobby::Guest&& guest) { on_proven(std::move(guest)); });
-  if (came == net::Lobby::Came::dropped) door_.met_stranger();
+void Connector::step_pending(std::uint32_t id) {
+  limiter_.act();
+  const auto outcome = pending_.step(
+      context_, id, [this](net::PendingConnections::Connection&& connection) { on_proven(std::move(connection)); });
+  if (outcome == net::PendingConnections::Outcome::dropped) limiter_.note_unauthenticated();
 }
 
 /// Accepts one connection from the kernel's queue. Returns false if there is none, or no room for it at present.
-bool Connector::accept_guest(int listener) {
-  if (!lobby_.has_place(context_)) {
-    door_.met_stranger();
+bool Connector::accept_pending(int listener) {
+  if (!pending_.has_place(context_)) {
+    limiter_.note_unauthenticated();
     return false;
   }
   net::UniqueFd made = net::accept_one(listener);
   if (!made && (errno == EAGAIN || errno == EINTR)) return false;
-  door_.act();
+  limiter_.act();
   if (!made) {
-    turn_away(listener);
+    reject_connection(listener);
     return false;
   }
   const int fd = made.get();
-  const std::uint64_t before = lobby_.refused();
-  const std::uint32_t id = lobby_.admit(context_, std::move(made));
-  if (lobby_.refused() != before) door_.met_stranger();
-  if (!door_.watch(fd, event_tag(Source::lobby, id))) {
-    lobby_.drop(context_, id, "it cannot be watched (epoll_ctl): " + net::error_text(errno));
+  const std::uint64_t before = pending_.rejected();
+  const std::uint32_t id = pending_.admit(context_, std::move(made));
+  if (pending_.rejected() != before) limiter_.note_unauthenticated();
+  if (!limiter_.watch(fd, event_tag(Source::pending, id))) {
+    pending_.drop(context_, id, "it cannot be watched (epoll_ctl): " + net::error_text(errno));
     return true;
   }
-  step_guest(id);  // its first bytes are usually there already
+  step_pending(id);  // its first bytes are usually there already
   return true;
 }
 
 /// Closes a connection that cannot be accepted for lack of descriptors. Left in the queue it would keep the listener
 /// readable.
-void Connector::turn_away(int listener) {
+void Connector::reject_connection(int listener) {
   const int error = errno;
-  door_.met_stranger();
+  limiter_.note_unauthenticated();
   if (!net::is_out_of_descriptors(error)) {
     return once_.log(context_, 1, "an inbound connection cannot be accepted: " + net::error_text(error));
   }
@@ -185,43 +186,43 @@ void Connector::turn_away(int listener) {
   once_.log(context_, 1, "no descriptors left; inbound connections are closed: raise the limit (ulimit -n)");
 }
 
-void Connector::on_proven(net::Lobby::Guest&& guest) {
-  door_.proven();
-  const Rank rank = guest.handshake.peer();
+void Connector::on_proven(net::PendingConnections::Connection&& connection) {
+  limiter_.proven();
+  const Rank rank = connection.handshake.peer();
   const auto found = contacts_.find(rank);
   // The peer has given up an inbound connection that this end was still answering; otherwise it would not connect
   // again.
   const bool connecting = found != contacts_.end() && !found->second.inbound;
   const net::Inbound what = net::resolve_inbound(self_.rank, rank, connecting, at(rank) != Known::nothing);
-  if (what == net::Inbound::refuse) {
+  if (what == net::Inbound::reject) {
     const bool up = at(rank) == Known::up;
-    guest.handshake.refuse(up ? net::Refusal::already_connected : net::Refusal::peer_failed);
-    guest.handshake.step(guest.fd.get());
+    connection.handshake.reject(up ? net::Rejection::already_connected : net::Rejection::peer_failed);
+    connection.handshake.step(connection.fd.get());
     return;
   }
-  door_.forget(guest.fd.get());
-  if (!watch(epoll_, guest.fd.get(), Source::contact, static_cast<std::uint32_t>(rank), false)) {
+  limiter_.forget(connection.fd.get());
+  if (!watch(epoll_, connection.fd.get(), Source::contact, static_cast<std::uint32_t>(rank), false)) {
     once_.log(context_, 1,
               "a rank is rejected: its connection cannot be watched (epoll_ctl): " + net::error_text(errno));
-    guest.handshake.refuse(net::Refusal::no_resources);
-    guest.handshake.step(guest.fd.get());
+    connection.handshake.reject(net::Rejection::no_resources);
+    connection.handshake.step(connection.fd.get());
     return;
   }
   Contact& contact = contacts_[rank];
   contact.rank = rank;
-  auto kept = std::make_unique<net::Lobby::Guest>(std::move(guest));
-  if (what == net::Inbound::hold) {
-    contact.held = std::move(kept);
+  auto kept = std::make_unique<net::PendingConnections::Connection>(std::move(connection));
+  if (what == net::Inbound::defer) {
+    contact.deferred = std::move(kept);
   } else {
     take(contact, std::move(kept));
   }
 }
 
 /// Answers an inbound connection; drops this end's own attempt in its favour.
-void Connector::take(Contact& contact, std::unique_ptr<net::Lobby::Guest> guest) {
+void Connector::take(Contact& contact, std::unique_ptr<net::PendingConnections::Connection> connection) {
   contact.handshake.reset();
   contact.fd.reset();
-  contact.inbound = std::move(guest);
+  contact.inbound = std::move(connection);
   contact.inbound->handshake.accept({});
   mark_due(contact);
 }
@@ -245,8 +246,8 @@ void Connector::dial(Contact& contact) {
   contact.dial_error = 0;
   contact.since_ns = context_.now_ns();
   contact.fd = net::start_connect(contact.candidates[contact.next]);
-  if (!contact.fd && net::is_out_of_descriptors(errno) && !lobby_.empty()) {
-    lobby_.clear();  // unauthenticated peers must not keep ranks from connecting
+  if (!contact.fd && net::is_out_of_descriptors(errno) && !pending_.empty()) {
+    pending_.clear();  // unauthenticated peers must not keep ranks from connecting
     contact.fd = net::start_connect(contact.candidates[contact.next]);
   }
   if (!contact.fd ||
@@ -277,7 +278,7 @@ bool Connector::step(Sink& sink) {
 }
 
 void Connector::check_limits() {
-  if (lobby_.overdue(context_)) door_.ring();
+  if (pending_.expired(context_)) limiter_.ring();
   const std::uint64_t now = context_.now_ns();
   for (auto& [rank, contact] : contacts_) {
     if (contact.fd && !contact.dialed && now - contact.since_ns > dial_limit_ns) mark_due(contact);
@@ -301,7 +302,7 @@ void Connector::advance(Contact& contact, Sink& sink) {
     }
   }
   if (contact.next < contact.candidates.size()) return;
-  if (contact.held) return take(contact, std::move(contact.held));
+  if (contact.deferred) return take(contact, std::move(contact.deferred));
   give_up(contact, sink);
 }
 
@@ -310,7 +311,7 @@ void Connector::check_dial(Contact& contact) {
   if (contact.dialed) return;
   int error = contact.dial_error;
   if (error == 0) {
-    if (!dial_over(contact.fd.get())) {
+    if (!dial_done(contact.fd.get())) {
       if (context_.now_ns() - contact.since_ns > dial_limit_ns) next_candidate(contact, "no answer within 10 s");
       return;
     }

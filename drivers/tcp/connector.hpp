@@ -4,16 +4,16 @@
 //
 // Used by the tcp driver, by one thread at a time.
 //
-//   inbound:   listener ──▶ Lobby ──proven──▶ Contact.inbound ──flushed──▶ established()
-//                                   └─hold──▶ Contact.held (the own attempt goes first: net::resolve_inbound)
+//   inbound:   listener ──▶ PendingConnections ──proven──▶ Contact.inbound ──flushed──▶ established()
+//                                   └─defer─▶ Contact.deferred (the own attempt goes first: net::resolve_inbound)
 //   outbound:  connect() ──▶ Contact: dial next candidate ──▶ Handshake ──▶ established()
-//                                     ▲──── next ────┘ none left ──▶ held, else gave_up()
+//                                     ▲──── next ────┘ none left ──▶ deferred, else gave_up()
 //
 // A Contact exists only while a connection is being made. Afterwards one byte per rank tells "up" or "failed".
 //
-// Listeners and the lobby lie behind a net::Door: serve_strangers() looks there on a budget, after all other work of a
-// poll. Once all ranks are up, the driver does not listen. When a rank fails it listens again, so that the next process
-// of that rank is rejected with a reason.
+// Listeners and pending connections lie behind a net::AcceptLimiter: serve_pending() looks there on a budget, after all
+// other work of a poll. Once all ranks are up, the driver does not listen. When a rank fails it listens again, so that
+// the next process of that rank is rejected with a reason.
 //
 // An attempt has no time limit once its TCP connection is established: a peer that computes and does not poll is alive.
 // The peer's kernel keeps the connection; keep-alive detects a dead host.
@@ -27,16 +27,16 @@
 #include <vector>
 
 #include "drivers/driver.hpp"
-#include "drivers/net/door.hpp"
+#include "drivers/net/accept_limiter.hpp"
 #include "drivers/net/handshake.hpp"
-#include "drivers/net/lobby.hpp"
+#include "drivers/net/pending_connections.hpp"
 #include "drivers/net/socket.hpp"
 #include "drivers/tcp/address.hpp"
 
 namespace canele::drivers::tcp {
 
 /// What an epoll event belongs to; event_tag() packs it with a rank or index into 64 bits.
-enum class Source : std::uint32_t { listener, lobby, contact, link, timer, door };
+enum class Source : std::uint32_t { listener, pending, contact, link, timer, limiter };
 inline std::uint64_t event_tag(Source source, std::uint32_t which) {
   return std::uint64_t{static_cast<std::uint32_t>(source)} << 32 | which;
 }
@@ -67,22 +67,22 @@ class Connector {
   /// Does what is due. Returns true if anything moved.
   bool step(Sink& sink);
   /// Accepts and serves some of the unauthenticated peers. `now` is the time in nanoseconds.
-  void serve_strangers(std::uint64_t now);
+  void serve_pending(std::uint64_t now);
   /// Returns true if step() has something to do without any event.
   bool restless() const { return !due_.empty(); }
   /// Returns true if the unauthenticated peers allow the engine to sleep; their data may then wake it.
-  bool may_sleep(std::uint64_t now) { return door_.may_sleep(now); }
+  bool may_sleep(std::uint64_t now) { return limiter_.may_sleep(now); }
   /// Returns true if unauthenticated peers have sent something, and their budget allows to handle it.
-  bool strangers_due(std::uint64_t now) const { return door_.is_due(now); }
+  bool pending_due(std::uint64_t now) const { return limiter_.is_due(now); }
   /// Returns true while connections to ranks are being made.
   bool connecting() const { return !contacts_.empty(); }
-  /// Returns true while there are attempts or unproven guests, which have time limits.
-  bool waiting() const { return connecting() || !lobby_.empty(); }
+  /// Returns true while there are attempts or pending connections, which have time limits.
+  bool waiting() const { return connecting() || !pending_.empty(); }
 
   bool knows_up(Rank rank) const { return at(rank) == Known::up; }
   bool knows_failed(Rank rank) const { return at(rank) == Known::failed; }
   void set_failed(Rank rank) { set_known(rank, Known::failed); }
-  std::uint64_t strangers_refused() const { return lobby_.refused(); }
+  std::uint64_t pending_rejected() const { return pending_.rejected(); }
   std::size_t contacts() const { return contacts_.size(); }
 
  private:
@@ -102,19 +102,19 @@ class Connector {
     std::uint64_t since_ns = 0;
     net::UniqueFd fd;
     std::optional<net::Handshake> handshake;
-    std::unique_ptr<net::Lobby::Guest> inbound;  ///< answered; its last bytes are being sent
-    std::unique_ptr<net::Lobby::Guest> held;     ///< proven, not answered
-    bool refused = false;                        ///< no process listens there
-    std::string problem;                         ///< why the last attempt failed
+    std::unique_ptr<net::PendingConnections::Connection> inbound;   ///< answered; its last bytes are being sent
+    std::unique_ptr<net::PendingConnections::Connection> deferred;  ///< proven, not answered
+    bool refused = false;                                           ///< no process listens there
+    std::string problem;                                            ///< why the last attempt failed
   };
 
   Known at(Rank rank) const { return known_[static_cast<std::size_t>(rank)]; }
   void set_known(Rank rank, Known known);
   bool watch_listeners(bool on);
-  bool accept_guest(int listener);
-  void step_guest(std::uint32_t id);
-  void turn_away(int listener);
-  void on_proven(net::Lobby::Guest&& guest);
+  bool accept_pending(int listener);
+  void step_pending(std::uint32_t id);
+  void reject_connection(int listener);
+  void on_proven(net::PendingConnections::Connection&& connection);
   void mark_due(Contact& contact);
   void push_again(Contact& contact, const net::Handshake& handshake);
   void check_limits();
@@ -123,7 +123,7 @@ class Connector {
   void advance_inbound(Contact& contact, Sink& sink);
   void check_dial(Contact& contact);
   void next_candidate(Contact& contact, const std::string& problem);
-  void take(Contact& contact, std::unique_ptr<net::Lobby::Guest> guest);
+  void take(Contact& contact, std::unique_ptr<net::PendingConnections::Connection> connection);
   void finish(Contact& contact, const net::Handshake& handshake, net::UniqueFd fd, Sink& sink);
   void give_up(Contact& contact, Sink& sink);
 
@@ -132,12 +132,12 @@ class Connector {
   net::Party self_;
   std::uint64_t host_ = 0;
   bool reaches_remote_ = false;
-  bool listening_ = false;  ///< the listeners are behind the door
+  bool listening_ = false;  ///< the listeners are behind the limiter
   Rank up_ = 0;             ///< number of ranks that are up
   std::vector<net::UniqueFd> listeners_;
   net::UniqueFd spare_;  ///< released for a moment to accept and close a connection when no descriptors are left
-  net::Door door_;
-  net::Lobby lobby_;
+  net::AcceptLimiter limiter_;
+  net::PendingConnections pending_;
   net::Once once_;
   std::map<Rank, Contact> contacts_;
   std::vector<Rank> due_;

@@ -19,13 +19,13 @@ namespace canele::drivers::tcp {
 namespace {
 
 constexpr std::size_t few_links = 4;  // with at most this many, all sockets are read without asking epoll
-constexpr int events_per_look = 64;
-// Epoll then reports only unauthenticated peers and timers. The first poll that finds nothing after look_every_ns asks
+constexpr int events_per_check = 64;
+// Epoll then reports only unauthenticated peers and timers. The first poll that finds nothing after epoll_every_ns asks
 // it.
-constexpr std::uint64_t look_every_ns = 50'000;
+constexpr std::uint64_t epoll_every_ns = 50'000;
 constexpr int polls_per_clock = 8;  // the clock is read every so many polls only.
-// Most polls between two looks: some polls always find something, and clocks may stand still.
-constexpr int longest_look = 1024;
+// Most polls between two calls of epoll_wait: some polls always find something, and clocks may stand still.
+constexpr int longest_epoll_gap = 1024;
 // After so many polls without a sleep, the sockets leave the epoll set: the thread polls them anyway.
 constexpr int polls_awake = 1024;
 
@@ -35,15 +35,15 @@ int TcpDriver::poll_impl(int budget) {
   int events = 0;
   reported_ = 0;
   if (up_.size() <= few_links) events += read_all(&budget);
-  if (must_look(events > 0)) {
-    look();
+  if (must_check_epoll(events > 0)) {
+    check_epoll();
     connector_->step(*this);
     events += read_readable(&budget);
-    connector_->serve_strangers(last_look_ns_);
+    connector_->serve_pending(last_epoll_ns_);
     set_timer();
   }
   if (!writers_.empty()) events += write_links();
-  if (links_due_) look_after_links();
+  if (links_due_) check_links();
   if (dead_ > 0) sweep();
   if (watched_ && ++polls_since_arm_ > polls_awake) [[unlikely]]
     unwatch_all();
@@ -60,23 +60,23 @@ int TcpDriver::read_all(int* budget) {
 }
 
 /// Decides whether to ask epoll. `found`: this poll has reported something, so its caller has other work. What arm()
-/// has noted is handled by the next poll; otherwise arm() would refuse again.
-bool TcpDriver::must_look(bool found) {
+/// has noted is handled by the next poll; otherwise arm() would answer false again.
+bool TcpDriver::must_check_epoll(bool found) {
   if (up_.empty() || up_.size() > few_links || blocked_ > 0 || connector_->connecting() ||
-      connector_->strangers_due(last_look_ns_)) {
+      connector_->pending_due(last_epoll_ns_)) {
     return true;
   }
-  if (++polls_since_look_ >= longest_look) return true;
-  if (found || polls_since_look_ % polls_per_clock != 0) return false;
-  return context_->now_ns() - last_look_ns_ >= look_every_ns;
+  if (++polls_since_epoll_ >= longest_epoll_gap) return true;
+  if (found || polls_since_epoll_ % polls_per_clock != 0) return false;
+  return context_->now_ns() - last_epoll_ns_ >= epoll_every_ns;
 }
 
 /// Asks epoll, and notes its events.
-void TcpDriver::look() {
-  polls_since_look_ = 0;
-  last_look_ns_ = context_->now_ns();
-  epoll_event events[events_per_look];
-  const int count = ::epoll_wait(epoll_.get(), events, events_per_look, 0);
+void TcpDriver::check_epoll() {
+  polls_since_epoll_ = 0;
+  last_epoll_ns_ = context_->now_ns();
+  epoll_event events[events_per_check];
+  const int count = ::epoll_wait(epoll_.get(), events, events_per_check, 0);
   for (int i = 0; i < count; ++i) {
     const auto source = static_cast<Source>(events[i].data.u64 >> 32);
     const auto which = static_cast<std::uint32_t>(events[i].data.u64);
@@ -127,7 +127,7 @@ int TcpDriver::read_link(Link& link, int* budget) {
     case Receiver::Outcome::stalled:
       mark_readable(link);
       break;
-    case Receiver::Outcome::refused:
+    case Receiver::Outcome::rejected:
       fail(link, false, {});
       break;
     case Receiver::Outcome::ended:
@@ -173,7 +173,7 @@ int TcpDriver::write_links() {
 
 /// Checks every few seconds whether the peer's kernel has stopped to answer. (The kernel of a peer that only computes
 /// still acknowledges.)
-void TcpDriver::look_after_links() {
+void TcpDriver::check_links() {
   links_due_ = false;
   for (Link* link : up_) {
     tcp_info info = {};
@@ -227,11 +227,11 @@ bool TcpDriver::arm_impl(bool on) {
   if (!on) return true;
   polls_since_arm_ = 0;
   if (!watched_) watch_all();
-  look();
+  check_epoll();
   const bool pushing = std::any_of(writers_.begin(), writers_.end(),
                                    [](const Link* link) { return !link->dead && !link->sender.blocked(); });
   return readable_.empty() && !pushing && !connector_->restless() && !links_due_ &&
-         connector_->may_sleep(last_look_ns_);
+         connector_->may_sleep(last_epoll_ns_);
 }
 
 void TcpDriver::mark_readable(Link& link) {

@@ -73,8 +73,8 @@ Receiver::Outcome Receiver::parse(DriverEvents& events, int* budget, int* report
     if (buffered() < packet_header + packet_size_) return Outcome::dry;
     if (*budget <= 0) return Outcome::more;
     const Take take = events.packet(from_, {buffer_.get() + begin_ + packet_header, packet_size_});
-    if (take == Take::later) return Outcome::stalled;
-    if (take == Take::refused) return Outcome::refused;
+    if (take == Take::retry) return Outcome::stalled;
+    if (take == Take::rejected) return Outcome::rejected;
     begin_ += packet_header + packet_size_;
     packet_size_ = 0;
     --*budget;
@@ -91,7 +91,7 @@ bool Receiver::read_header(bool* complete) {
   const auto kind = std::to_integer<unsigned>(at[4]);
   const bool packet = kind == static_cast<unsigned>(Kind::packet);
   const std::size_t limit = packet ? max_packet : max_bulk;
-  if (net::read_le16(at + 6) != frame_mark || at[5] != std::byte{0} ||
+  if (net::read_le16(at + 6) != frame_magic || at[5] != std::byte{0} ||
       (!packet && kind != static_cast<unsigned>(Kind::bulk))) {
     reason_ = "the peer sent a malformed frame (kind " + std::to_string(kind) + ")";
     return false;
@@ -106,7 +106,7 @@ bool Receiver::read_header(bool* complete) {
     return true;
   }
   if (buffered() < bulk_header) return true;
-  bulk_key_ = net::read_le64(at + 8);
+  transfer_id_ = net::read_le64(at + 8);
   bulk_offset_ = net::read_le64(at + 16);
   if (bulk_offset_ + length < bulk_offset_) {
     reason_ = "the peer sent bulk data at an impossible offset";
@@ -123,7 +123,8 @@ bool Receiver::read_header(bool* complete) {
 void Receiver::copy_bulk(DriverEvents& events, int* reported) {
   iovec pieces[max_pieces];
   const std::size_t here = std::min<std::uint64_t>(buffered(), bulk_left_);
-  const int count = dropping_ ? 0 : events.landing(from_, bulk_key_, bulk_offset_, bulk_left_, pieces, max_pieces);
+  const int count =
+      dropping_ ? 0 : events.bulk_destination(from_, transfer_id_, bulk_offset_, bulk_left_, pieces, max_pieces);
   if (count <= 0) {
     dropping_ = true;
     begin_ += here;
@@ -144,7 +145,7 @@ void Receiver::copy_bulk(DriverEvents& events, int* reported) {
   bulk_left_ -= copied;
   bulk_offset_ += copied;
   ++*reported;
-  events.landed(from_, bulk_key_, offset, copied);
+  events.bulk_written(from_, transfer_id_, offset, copied);
 }
 
 /// Reads once. *asked: how many bytes would have fitted.
@@ -168,7 +169,7 @@ ssize_t Receiver::fill(int fd, DriverEvents& events, std::size_t* asked, int* re
 /// Reads bulk data to its destination. *asked stays 0 if the data goes through the buffer instead.
 ssize_t Receiver::read_bulk(int fd, DriverEvents& events, std::size_t* asked, int* reported) {
   iovec pieces[max_pieces + 1];
-  int count = events.landing(from_, bulk_key_, bulk_offset_, bulk_left_, pieces, max_pieces);
+  int count = events.bulk_destination(from_, transfer_id_, bulk_offset_, bulk_left_, pieces, max_pieces);
   if (count <= 0) {
     dropping_ = true;
     return 0;
@@ -189,7 +190,7 @@ ssize_t Receiver::read_bulk(int fd, DriverEvents& events, std::size_t* asked, in
   bulk_left_ -= direct;
   bulk_offset_ += direct;
   ++*reported;
-  events.landed(from_, bulk_key_, offset, direct);
+  events.bulk_written(from_, transfer_id_, offset, direct);
   return n;
 }
 

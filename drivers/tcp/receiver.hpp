@@ -5,11 +5,12 @@
 //
 // Used by the tcp driver, from poll(), by one thread at a time.
 //
-//   buffer_:  [ read and done | frames not looked at | free ]
+//   buffer_:  [ read and done | frames not parsed | free ]
 //             0            begin_                 end_     receive_buffer
 //
 // Bulk data bypasses the buffer once its header is read. One readv puts it straight into the user's memory, and what
-// follows it into the buffer. The engine is asked again before every read, so it may withdraw memory between two polls.
+// follows it into the buffer. The engine is asked again before every read, so it may deregister memory between two
+// polls.
 //
 // Rejected: a ring. A frame would come in two parts; here the incomplete frame at the end is moved to the front.
 #pragma once
@@ -29,11 +30,11 @@ class Receiver {
   explicit Receiver(Rank from) : from_(from), buffer_(new std::byte[receive_buffer]) {}
 
   enum class Outcome : std::uint8_t {
-    dry,      ///< everything that was there is delivered.
-    more,     ///< there may be more; the budget or the fair share is used up.
-    stalled,  ///< packet() answered later: present it again.
-    refused,  ///< packet() answered refused: close without a report.
-    ended     ///< no more will come: reason() says why.
+    dry,       ///< everything that was there is delivered.
+    more,      ///< there may be more; the budget or the fair share is used up.
+    stalled,   ///< packet() answered later: present it again.
+    rejected,  ///< packet() answered rejected: close without a report.
+    ended      ///< no more will come: reason() says why.
   };
 
   /// Reads and delivers up to *budget packets (counted down); adds the number of its reports to *reported.
@@ -57,7 +58,7 @@ class Receiver {
   bool dropping_ = false;  ///< no receive wants the rest of this bulk frame
   std::size_t begin_ = 0, end_ = 0;
   std::size_t packet_size_ = 0;  ///< of the packet at begin_, without its header; 0: not read yet
-  std::uint64_t bulk_left_ = 0, bulk_key_ = 0, bulk_offset_ = 0;
+  std::uint64_t bulk_left_ = 0, transfer_id_ = 0, bulk_offset_ = 0;
   std::unique_ptr<std::byte[]> buffer_;
   std::string reason_;
 };

@@ -124,16 +124,16 @@ bool Sender::push(int fd, Token* token) {
       blocked_ = errno == EAGAIN;
       return false;
     }
-    auto gone = static_cast<std::size_t>(n);
-    blocked_ = gone < asked;
-    pushed += gone;
-    left_ -= gone;
-    for (; gone > 0; ++at_) {
+    auto sent = static_cast<std::size_t>(n);
+    blocked_ = sent < asked;
+    pushed += sent;
+    left_ -= sent;
+    for (; sent > 0; ++at_) {
       iovec& piece = rest_[at_];
-      const std::size_t part = std::min(gone, piece.iov_len);
+      const std::size_t part = std::min(sent, piece.iov_len);
       piece.iov_base = static_cast<char*>(piece.iov_base) + part;
       piece.iov_len -= part;
-      gone -= part;
+      sent -= part;
       if (piece.iov_len > 0) break;
     }
   }

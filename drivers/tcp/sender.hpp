@@ -9,7 +9,7 @@
 //           └─ kernel took a part ──────▶ pending           rest_ keeps the pieces; push() until the token is free
 //
 // At most one frame is ever kept here. The kernel's buffer is the queue; a frame that the kernel does not take is
-// refused.
+// rejected.
 //
 // Rejected: a queue of frames. It would hide from the strategy what it could still reorder and aggregate.
 #pragma once

@@ -28,7 +28,7 @@ constexpr int unsent_limit = 128 * 1024;
 /// What the kernel may keep, in bytes, of a connection to a rank that shares these cores and reads only when it has
 /// one. The data must still be in a cache by then; by default the kernel keeps 4 MiB a connection. A message of 1 MiB
 /// should fit: otherwise its sender needs another turn for the rest.
-constexpr int crowded_buffer = 1024 * 1024;
+constexpr int oversubscribed_buffer = 1024 * 1024;
 constexpr int close_patience_ms = 200;  // in all, for peers that do not read
 void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
 
@@ -106,10 +106,10 @@ Status TcpDriver::send_packet_impl(Rank peer, const iovec* pieces, int count, st
   return send_frame(peer, make_header(Kind::packet, size), pieces, count, size, token);
 }
 
-Status TcpDriver::bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
-                                 std::size_t size, Token token) {
+Status TcpDriver::bulk_send_impl(Rank peer, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces,
+                                 int count, std::size_t size, Token token) {
   if (size > max_bulk) return Status::failed;
-  return send_frame(peer, make_header(Kind::bulk, size, key, offset), pieces, count, size, token);
+  return send_frame(peer, make_header(Kind::bulk, size, transfer_id, offset), pieces, count, size, token);
 }
 
 Status TcpDriver::send_frame(Rank peer, const FrameHeader& header, const iovec* pieces, int count, std::size_t size,
@@ -141,7 +141,8 @@ void TcpDriver::established(Rank rank, std::uint64_t incarnation, net::UniqueFd 
   if (net::local_endpoint(link.fd.get()).same_address(net::remote_endpoint(link.fd.get()))) {
     stays_here(rank);
     forget_rates(link.fd.get());
-    if (context_->crowded && send_buffer_ == 0) set_option(link.fd.get(), SOL_SOCKET, SO_SNDBUF, crowded_buffer);
+    if (context_->oversubscribed && send_buffer_ == 0)
+      set_option(link.fd.get(), SOL_SOCKET, SO_SNDBUF, oversubscribed_buffer);
   }
   context_->events->connected(rank);
   if (!watch(epoll_.get(), link.fd.get(), Source::link, static_cast<std::uint32_t>(rank), true)) {

@@ -15,7 +15,7 @@
 // is then one system call instead of two. All sockets are registered edge-triggered, so no message costs an epoll_ctl.
 //
 // Rejected: TCP_USER_TIMEOUT. It also kills a peer that is alive but computes with a full window (measured: a window
-// closed for the timeout ends the connection). look_after_links() asks the kernel whether the peer's kernel still
+// closed for the timeout ends the connection). check_links() asks the kernel whether the peer's kernel still
 // answers.
 #pragma once
 
@@ -58,7 +58,7 @@ class TcpDriver final : public Driver, private Connector::Sink {
   Status send_inline_impl(Rank peer, const void* head, std::size_t head_size, const void* body,
                           std::size_t body_size) override;
   Status send_packet_impl(Rank peer, const iovec* pieces, int count, std::size_t size, Token token) override;
-  Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+  Status bulk_send_impl(Rank peer, std::uint64_t transfer_id, std::uint64_t offset, const iovec* pieces, int count,
                         std::size_t size, Token token) override;
   int poll_impl(int budget) override;
   int descriptor_impl() const override { return epoll_.get(); }
@@ -72,17 +72,17 @@ class TcpDriver final : public Driver, private Connector::Sink {
   void tune(int fd) const;
   Status send_frame(Rank peer, const FrameHeader& header, const iovec* pieces, int count, std::size_t size,
                     Token token);
-  bool must_look(bool found);
+  bool must_check_epoll(bool found);
   void watch_all();
   void unwatch_all();
-  void look();
+  void check_epoll();
   void on_link_event(Rank rank, std::uint32_t what);
   int read_link(Link& link, int* budget);
   static std::string what_broke(const Link& link);
   int read_all(int* budget);
   int read_readable(int* budget);
   int write_links();
-  void look_after_links();
+  void check_links();
   void set_timer();
   void mark_readable(Link& link);
   void mark_writing(Link& link);
@@ -94,11 +94,11 @@ class TcpDriver final : public Driver, private Connector::Sink {
   net::UniqueFd epoll_;
   net::UniqueFd timer_;
   bool timer_set_ = false;
-  bool links_due_ = false;    ///< the timer expired
-  bool watched_ = false;      ///< at least one link is in the epoll set
-  int polls_since_look_ = 0;  ///< polls without epoll_wait
-  int polls_since_arm_ = 0;   ///< polls since a link had to be in the set
-  std::uint64_t last_look_ns_ = 0;
+  bool links_due_ = false;     ///< the timer expired
+  bool watched_ = false;       ///< at least one link is in the epoll set
+  int polls_since_epoll_ = 0;  ///< polls without epoll_wait
+  int polls_since_arm_ = 0;    ///< polls since a link had to be in the set
+  std::uint64_t last_epoll_ns_ = 0;
   int blocked_ = 0;      ///< writers that wait for EPOLLOUT, as of the last write_links().
   int reported_ = 0;     ///< events reported by the sink functions during this poll.
   int send_buffer_ = 0;  ///< bytes that the kernel may keep, 0: its choice.

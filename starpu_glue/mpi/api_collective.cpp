@@ -26,11 +26,11 @@ template <class... Parameters, class... Arguments>
 }
 
 template <class... Parameters, class... Arguments>
-[[gnu::noinline]] int run_carefully(Function function, MPI_Comm handle, int (*start)(const Start&, Parameters...),
-                                    const Arguments&... arguments) {
+[[gnu::noinline]] int run_slow(Function function, MPI_Comm handle, int (*start)(const Start&, Parameters...),
+                               const Arguments&... arguments) {
   const Call call(function);
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   Communicator* comm = nullptr;
   int code = get_communicator(handle, &comm);
   if (code == MPI_SUCCESS) code = may_block();
@@ -41,7 +41,7 @@ template <class... Parameters, class... Arguments>
 }
 
 /// Applies the error handler after a call on the fast path has failed. Everything else has been done.
-[[gnu::cold, gnu::noinline]] int end_badly(Function function, int code, const Communicator& comm) {
+[[gnu::cold, gnu::noinline]] int end_with_error(Function function, int code, const Communicator& comm) {
   return Call(function).end(code, &comm);
 }
 
@@ -50,22 +50,22 @@ template <class... Parameters, class... Arguments>
 [[gnu::always_inline]] inline int run_collective(Function function, MPI_Comm handle,
                                                  int (*start)(const Start&, Parameters...),
                                                  const Arguments&... arguments) {
-  Communicator* const world = plain_world();
+  Communicator* const world = fast_world();
   if (world == nullptr || handle != MPI_COMM_WORLD || CallbackScope::here()) [[unlikely]]
-    return run_carefully(function, handle, start, arguments...);
+    return run_slow(function, handle, start, arguments...);
   const int code = start(Start{*world, nullptr, nullptr, &blocking}, arguments...);
   if (code == MPI_SUCCESS) [[likely]]
     return code;
-  if (code == kNeedsStaging) return run_carefully(function, handle, start, arguments...);  // no effect so far
-  return end_badly(function, code, *world);
+  if (code == kNeedsStaging) return run_slow(function, handle, start, arguments...);  // no effect so far
+  return end_with_error(function, code, *world);
 }
 
 template <class... Parameters, class... Arguments>
 int begin_collective(Function function, MPI_Comm handle, MPI_Request* made, int (*start)(const Start&, Parameters...),
                      Arguments... arguments) {
   const Call call(function);
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   Communicator* comm = nullptr;
   Request* request = nullptr;
   int code = given({{"request", made}});
@@ -73,7 +73,7 @@ int begin_collective(Function function, MPI_Comm handle, MPI_Request* made, int 
   if (code == MPI_SUCCESS) code = new_collective(*comm, &request);
   if (code != MPI_SUCCESS) return call.end(code, comm);
   code = start(Start{*comm, &request->engine, &request->staging}, arguments...);
-  return call.end(settle_request(*request, code, made), comm);
+  return call.end(publish_request(*request, code, made), comm);
 }
 
 }  // namespace
@@ -90,63 +90,63 @@ extern "C" int PMPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
 CANELE_MPI_NAME(Ibarrier);
 
 extern "C" int PMPI_Bcast(void* memory, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-  return run_collective("MPI_Bcast", comm, start_bcast, Asked{memory, count, type}, root);
+  return run_collective("MPI_Bcast", comm, start_bcast, CallBuffer{memory, count, type}, root);
 }
 CANELE_MPI_NAME(Bcast);
 
 extern "C" int PMPI_Ibcast(void* memory, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
-  return begin_collective("MPI_Ibcast", comm, request, start_bcast, Asked{memory, count, type}, root);
+  return begin_collective("MPI_Ibcast", comm, request, start_bcast, CallBuffer{memory, count, type}, root);
 }
 CANELE_MPI_NAME(Ibcast);
 
 extern "C" int PMPI_Gather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
                            MPI_Datatype receive_type, int root, MPI_Comm comm) {
-  return run_collective("MPI_Gather", comm, start_gather, Asked{send, send_count, send_type},
-                        Asked{receive, receive_count, receive_type}, root);
+  return run_collective("MPI_Gather", comm, start_gather, CallBuffer{send, send_count, send_type},
+                        CallBuffer{receive, receive_count, receive_type}, root);
 }
 CANELE_MPI_NAME(Gather);
 
 extern "C" int PMPI_Igather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
                             MPI_Datatype receive_type, int root, MPI_Comm comm, MPI_Request* request) {
-  return begin_collective("MPI_Igather", comm, request, start_gather, Asked{send, send_count, send_type},
-                          Asked{receive, receive_count, receive_type}, root);
+  return begin_collective("MPI_Igather", comm, request, start_gather, CallBuffer{send, send_count, send_type},
+                          CallBuffer{receive, receive_count, receive_type}, root);
 }
 CANELE_MPI_NAME(Igather);
 
 extern "C" int PMPI_Gatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive,
                             const int* receive_counts, const int* receive_places, MPI_Datatype receive_type, int root,
                             MPI_Comm comm) {
-  return run_collective("MPI_Gatherv", comm, start_gatherv, Asked{send, send_count, send_type},
-                        AskedEach{receive, receive_counts, receive_places, receive_type}, root);
+  return run_collective("MPI_Gatherv", comm, start_gatherv, CallBuffer{send, send_count, send_type},
+                        CallBufferV{receive, receive_counts, receive_places, receive_type}, root);
 }
 CANELE_MPI_NAME(Gatherv);
 
 extern "C" int PMPI_Igatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive,
                              const int* receive_counts, const int* receive_places, MPI_Datatype receive_type, int root,
                              MPI_Comm comm, MPI_Request* request) {
-  return begin_collective("MPI_Igatherv", comm, request, start_gatherv, Asked{send, send_count, send_type},
-                          AskedEach{receive, receive_counts, receive_places, receive_type}, root);
+  return begin_collective("MPI_Igatherv", comm, request, start_gatherv, CallBuffer{send, send_count, send_type},
+                          CallBufferV{receive, receive_counts, receive_places, receive_type}, root);
 }
 CANELE_MPI_NAME(Igatherv);
 
 extern "C" int PMPI_Scatter(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
                             MPI_Datatype receive_type, int root, MPI_Comm comm) {
-  return run_collective("MPI_Scatter", comm, start_scatter, Asked{send, send_count, send_type},
-                        Asked{receive, receive_count, receive_type}, root);
+  return run_collective("MPI_Scatter", comm, start_scatter, CallBuffer{send, send_count, send_type},
+                        CallBuffer{receive, receive_count, receive_type}, root);
 }
 CANELE_MPI_NAME(Scatter);
 
 extern "C" int PMPI_Iscatter(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
                              MPI_Datatype receive_type, int root, MPI_Comm comm, MPI_Request* request) {
-  return begin_collective("MPI_Iscatter", comm, request, start_scatter, Asked{send, send_count, send_type},
-                          Asked{receive, receive_count, receive_type}, root);
+  return begin_collective("MPI_Iscatter", comm, request, start_scatter, CallBuffer{send, send_count, send_type},
+                          CallBuffer{receive, receive_count, receive_type}, root);
 }
 CANELE_MPI_NAME(Iscatter);
 
 extern "C" int PMPI_Scatterv(const void* send, const int* send_counts, const int* send_places, MPI_Datatype send_type,
                              void* receive, int receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm) {
-  return run_collective("MPI_Scatterv", comm, start_scatterv, AskedEach{send, send_counts, send_places, send_type},
-                        Asked{receive, receive_count, receive_type}, root);
+  return run_collective("MPI_Scatterv", comm, start_scatterv, CallBufferV{send, send_counts, send_places, send_type},
+                        CallBuffer{receive, receive_count, receive_type}, root);
 }
 CANELE_MPI_NAME(Scatterv);
 
@@ -154,60 +154,60 @@ extern "C" int PMPI_Iscatterv(const void* send, const int* send_counts, const in
                               void* receive, int receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm,
                               MPI_Request* request) {
   return begin_collective("MPI_Iscatterv", comm, request, start_scatterv,
-                          AskedEach{send, send_counts, send_places, send_type},
-                          Asked{receive, receive_count, receive_type}, root);
+                          CallBufferV{send, send_counts, send_places, send_type},
+                          CallBuffer{receive, receive_count, receive_type}, root);
 }
 CANELE_MPI_NAME(Iscatterv);
 
 extern "C" int PMPI_Allgather(const void* send, int send_count, MPI_Datatype send_type, void* receive,
                               int receive_count, MPI_Datatype receive_type, MPI_Comm comm) {
-  return run_collective("MPI_Allgather", comm, start_allgather, Asked{send, send_count, send_type},
-                        Asked{receive, receive_count, receive_type});
+  return run_collective("MPI_Allgather", comm, start_allgather, CallBuffer{send, send_count, send_type},
+                        CallBuffer{receive, receive_count, receive_type});
 }
 CANELE_MPI_NAME(Allgather);
 
 extern "C" int PMPI_Iallgather(const void* send, int send_count, MPI_Datatype send_type, void* receive,
                                int receive_count, MPI_Datatype receive_type, MPI_Comm comm, MPI_Request* request) {
-  return begin_collective("MPI_Iallgather", comm, request, start_allgather, Asked{send, send_count, send_type},
-                          Asked{receive, receive_count, receive_type});
+  return begin_collective("MPI_Iallgather", comm, request, start_allgather, CallBuffer{send, send_count, send_type},
+                          CallBuffer{receive, receive_count, receive_type});
 }
 CANELE_MPI_NAME(Iallgather);
 
 extern "C" int PMPI_Allgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive,
                                const int* receive_counts, const int* receive_places, MPI_Datatype receive_type,
                                MPI_Comm comm) {
-  return run_collective("MPI_Allgatherv", comm, start_allgatherv, Asked{send, send_count, send_type},
-                        AskedEach{receive, receive_counts, receive_places, receive_type});
+  return run_collective("MPI_Allgatherv", comm, start_allgatherv, CallBuffer{send, send_count, send_type},
+                        CallBufferV{receive, receive_counts, receive_places, receive_type});
 }
 CANELE_MPI_NAME(Allgatherv);
 
 extern "C" int PMPI_Iallgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive,
                                 const int* receive_counts, const int* receive_places, MPI_Datatype receive_type,
                                 MPI_Comm comm, MPI_Request* request) {
-  return begin_collective("MPI_Iallgatherv", comm, request, start_allgatherv, Asked{send, send_count, send_type},
-                          AskedEach{receive, receive_counts, receive_places, receive_type});
+  return begin_collective("MPI_Iallgatherv", comm, request, start_allgatherv, CallBuffer{send, send_count, send_type},
+                          CallBufferV{receive, receive_counts, receive_places, receive_type});
 }
 CANELE_MPI_NAME(Iallgatherv);
 
 extern "C" int PMPI_Alltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
                              MPI_Datatype receive_type, MPI_Comm comm) {
-  return run_collective("MPI_Alltoall", comm, start_alltoall, Asked{send, send_count, send_type},
-                        Asked{receive, receive_count, receive_type});
+  return run_collective("MPI_Alltoall", comm, start_alltoall, CallBuffer{send, send_count, send_type},
+                        CallBuffer{receive, receive_count, receive_type});
 }
 CANELE_MPI_NAME(Alltoall);
 
 extern "C" int PMPI_Ialltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive,
                               int receive_count, MPI_Datatype receive_type, MPI_Comm comm, MPI_Request* request) {
-  return begin_collective("MPI_Ialltoall", comm, request, start_alltoall, Asked{send, send_count, send_type},
-                          Asked{receive, receive_count, receive_type});
+  return begin_collective("MPI_Ialltoall", comm, request, start_alltoall, CallBuffer{send, send_count, send_type},
+                          CallBuffer{receive, receive_count, receive_type});
 }
 CANELE_MPI_NAME(Ialltoall);
 
 extern "C" int PMPI_Alltoallv(const void* send, const int* send_counts, const int* send_places, MPI_Datatype send_type,
                               void* receive, const int* receive_counts, const int* receive_places,
                               MPI_Datatype receive_type, MPI_Comm comm) {
-  return run_collective("MPI_Alltoallv", comm, start_alltoallv, AskedEach{send, send_counts, send_places, send_type},
-                        AskedEach{receive, receive_counts, receive_places, receive_type});
+  return run_collective("MPI_Alltoallv", comm, start_alltoallv, CallBufferV{send, send_counts, send_places, send_type},
+                        CallBufferV{receive, receive_counts, receive_places, receive_type});
 }
 CANELE_MPI_NAME(Alltoallv);
 
@@ -215,8 +215,8 @@ extern "C" int PMPI_Ialltoallv(const void* send, const int* send_counts, const i
                                void* receive, const int* receive_counts, const int* receive_places,
                                MPI_Datatype receive_type, MPI_Comm comm, MPI_Request* request) {
   return begin_collective("MPI_Ialltoallv", comm, request, start_alltoallv,
-                          AskedEach{send, send_counts, send_places, send_type},
-                          AskedEach{receive, receive_counts, receive_places, receive_type});
+                          CallBufferV{send, send_counts, send_places, send_type},
+                          CallBufferV{receive, receive_counts, receive_places, receive_type});
 }
 CANELE_MPI_NAME(Ialltoallv);
 
@@ -224,8 +224,8 @@ extern "C" int PMPI_Alltoallw(const void* send, const int* send_counts, const in
                               const MPI_Datatype* send_types, void* receive, const int* receive_counts,
                               const int* receive_places, const MPI_Datatype* receive_types, MPI_Comm comm) {
   return run_collective("MPI_Alltoallw", comm, start_alltoallv,
-                        AskedEach{send, send_counts, send_places, MPI_DATATYPE_NULL, send_types},
-                        AskedEach{receive, receive_counts, receive_places, MPI_DATATYPE_NULL, receive_types});
+                        CallBufferV{send, send_counts, send_places, MPI_DATATYPE_NULL, send_types},
+                        CallBufferV{receive, receive_counts, receive_places, MPI_DATATYPE_NULL, receive_types});
 }
 CANELE_MPI_NAME(Alltoallw);
 
@@ -234,8 +234,8 @@ extern "C" int PMPI_Ialltoallw(const void* send, const int* send_counts, const i
                                const int* receive_places, const MPI_Datatype* receive_types, MPI_Comm comm,
                                MPI_Request* request) {
   return begin_collective("MPI_Ialltoallw", comm, request, start_alltoallv,
-                          AskedEach{send, send_counts, send_places, MPI_DATATYPE_NULL, send_types},
-                          AskedEach{receive, receive_counts, receive_places, MPI_DATATYPE_NULL, receive_types});
+                          CallBufferV{send, send_counts, send_places, MPI_DATATYPE_NULL, send_types},
+                          CallBufferV{receive, receive_counts, receive_places, MPI_DATATYPE_NULL, receive_types});
 }
 CANELE_MPI_NAME(Ialltoallw);
 

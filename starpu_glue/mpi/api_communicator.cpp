@@ -44,8 +44,8 @@ using namespace canele::mpi;
 
 extern "C" int PMPI_Comm_rank(MPI_Comm comm, int* rank) {
   const Call call("MPI_Comm_rank");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"rank", rank}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   const int code = get_communicator(comm, &found);
@@ -56,8 +56,8 @@ CANELE_MPI_NAME(Comm_rank);
 
 extern "C" int PMPI_Comm_size(MPI_Comm comm, int* size) {
   const Call call("MPI_Comm_size");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"size", size}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   const int code = get_communicator(comm, &found);
@@ -68,8 +68,8 @@ CANELE_MPI_NAME(Comm_size);
 
 extern "C" int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm* copy) {
   const Call call("MPI_Comm_dup");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"copy", copy}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* parent = nullptr;
   int code = get_communicator(comm, &parent);
@@ -81,8 +81,8 @@ CANELE_MPI_NAME(Comm_dup);
 
 extern "C" int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* part) {
   const Call call("MPI_Comm_split");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"part", part}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* parent = nullptr;
   int code = get_communicator(comm, &parent);
@@ -97,8 +97,8 @@ CANELE_MPI_NAME(Comm_split);
 
 extern "C" int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* created) {
   const Call call("MPI_Comm_create_group");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"created", created}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* parent = nullptr;
   RanksPointer ranks;
@@ -113,8 +113,8 @@ CANELE_MPI_NAME(Comm_create_group);
 
 extern "C" int PMPI_Comm_free(MPI_Comm* comm) {
   const Call call("MPI_Comm_free");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"comm", comm}}); code != MPI_SUCCESS) return call.end(code);
   return call.end(free_communicator(comm));
 }
@@ -122,8 +122,8 @@ CANELE_MPI_NAME(Comm_free);
 
 extern "C" int PMPI_Comm_compare(MPI_Comm first, MPI_Comm second, int* result) {
   const Call call("MPI_Comm_compare");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"result", result}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* a = nullptr;
   Communicator* b = nullptr;
@@ -136,8 +136,8 @@ CANELE_MPI_NAME(Comm_compare);
 
 extern "C" int PMPI_Comm_group(MPI_Comm comm, MPI_Group* group) {
   const Call call("MPI_Comm_group");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"group", group}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   int code = get_communicator(comm, &found);
@@ -148,8 +148,8 @@ CANELE_MPI_NAME(Comm_group);
 
 extern "C" int PMPI_Comm_set_name(MPI_Comm comm, const char* name) {
   const Call call("MPI_Comm_set_name");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"name", name}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   const int code = get_communicator(comm, &found);
@@ -160,8 +160,8 @@ CANELE_MPI_NAME(Comm_set_name);
 
 extern "C" int PMPI_Comm_get_name(MPI_Comm comm, char* name, int* length) {
   const Call call("MPI_Comm_get_name");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"name", name}, {"length", length}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   const int code = get_communicator(comm, &found);
@@ -174,8 +174,8 @@ extern "C" int PMPI_Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* f
   static const int tag_upper_bound = INT_MAX;
   static const int wtime_is_global = 0;
   const Call call("MPI_Comm_get_attr");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"value", value}, {"flag", flag}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   if (const int code = get_communicator(comm, &found); code != MPI_SUCCESS) return call.end(code);
@@ -191,8 +191,8 @@ CANELE_MPI_NAME(Comm_get_attr);
 
 extern "C" int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
   const Call call("MPI_Comm_set_errhandler");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   Communicator* found = nullptr;
   int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS && handler != MPI_ERRORS_ARE_FATAL && handler != MPI_ERRORS_RETURN) {
@@ -206,8 +206,8 @@ CANELE_MPI_NAME(Comm_set_errhandler);
 
 extern "C" int PMPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* handler) {
   const Call call("MPI_Comm_get_errhandler");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"handler", handler}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   const int code = get_communicator(comm, &found);
@@ -224,8 +224,8 @@ CANELE_MPI_NAME(Comm_f2c);
 
 extern "C" int PMPI_Group_size(MPI_Group group, int* size) {
   const Call call("MPI_Group_size");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"size", size}}); code != MPI_SUCCESS) return call.end(code);
   RanksPointer ranks;
   const int code = get_group(group, &ranks);
@@ -236,8 +236,8 @@ CANELE_MPI_NAME(Group_size);
 
 extern "C" int PMPI_Group_rank(MPI_Group group, int* rank) {
   const Call call("MPI_Group_rank");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"rank", rank}}); code != MPI_SUCCESS) return call.end(code);
   RanksPointer ranks;
   const int code = get_group(group, &ranks);
@@ -248,8 +248,8 @@ CANELE_MPI_NAME(Group_rank);
 
 extern "C" int PMPI_Group_incl(MPI_Group group, int count, const int* chosen, MPI_Group* part) {
   const Call call("MPI_Group_incl");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"part", part}}); code != MPI_SUCCESS) return call.end(code);
   RanksPointer ranks;
   int code = get_group(group, &ranks);
@@ -275,8 +275,8 @@ CANELE_MPI_NAME(Group_incl);
 
 extern "C" int PMPI_Group_translate_ranks(MPI_Group from, int count, const int* ranks, MPI_Group to, int* translated) {
   const Call call("MPI_Group_translate_ranks");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   RanksPointer source;
   RanksPointer target;
   int code = get_group(from, &source);
@@ -296,8 +296,8 @@ CANELE_MPI_NAME(Group_translate_ranks);
 
 extern "C" int PMPI_Group_free(MPI_Group* group) {
   const Call call("MPI_Group_free");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"group", group}}); code != MPI_SUCCESS) return call.end(code);
   RanksPointer ranks;
   const int code = get_group(*group, &ranks);

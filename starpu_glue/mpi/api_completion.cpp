@@ -3,7 +3,7 @@
 // MPI_Wait to MPI_Request_free: completion of non-blocking requests.
 //
 // The functions for several requests make progress once and then only check, so N requests cost one poll. MPI_Wait,
-// MPI_Waitall and MPI_Test have a fast path and a careful path, see short_way.hpp. Called from any thread, by one
+// MPI_Waitall and MPI_Test have a fast path and a slow path, see fast_path.hpp. Called from any thread, by one
 // thread at a time per request.
 #include <algorithm>
 #include <cstddef>
@@ -11,8 +11,8 @@
 #include <new>
 
 #include "starpu_glue/mpi/api.hpp"
+#include "starpu_glue/mpi/fast_path.hpp"
 #include "starpu_glue/mpi/request.hpp"
-#include "starpu_glue/mpi/short_way.hpp"
 #include "starpu_glue/mpi/state.hpp"
 
 namespace canele::mpi {
@@ -24,7 +24,7 @@ constinit canele_request_t ended_already{};
 /// Returns the request that the engine waits for; NULL for MPI_REQUEST_NULL.
 canele_request_t* engine_request(Request* request) {
   if (request == nullptr) return nullptr;
-  return request->must(Request::nobody) ? &ended_already : &request->engine;
+  return request->has(Request::proc_null) ? &ended_already : &request->engine;
 }
 
 /// The requests of a call, looked up once.
@@ -87,9 +87,9 @@ constinit thread_local LastFound last_found __attribute__((tls_model("initial-ex
 
 /// Scans requests, each once, until one is done. Scans in blocks: while the engine checks one request, the cache lines
 /// of the others in the block are being fetched.
-class Look {
+class Scan {
  public:
-  explicit Look(MPI_Request* handles) : handles_(handles) {}
+  explicit Scan(MPI_Request* handles) : handles_(handles) {}
 
   /// Scans from index `first` to `last`. Sets *found to the index of one that is done, else to `last`. Returns an MPI
   /// code.
@@ -134,25 +134,25 @@ int first_place(int count, const MPI_Request* handles) {
 /// nullptr if all handles are null.
 int find_done(int count, MPI_Request* handles, int* found, Request** live) {
   const int from = first_place(count, handles);
-  Look look(handles);
-  int code = look.find_done(from, count, found);
+  Scan scan(handles);
+  int code = scan.find_done(from, count, found);
   if (code == MPI_SUCCESS && *found == count) {
-    code = look.find_done(0, from, found);
+    code = scan.find_done(0, from, found);
     if (code == MPI_SUCCESS && *found == from) *found = count;
   }
   if (code == MPI_SUCCESS && *found < count) last_found = {handles, *found + 1};
-  *live = look.live();
+  *live = scan.live();
   return code;
 }
 
 /// Like find_done, but scans only the next block of requests: most often one of them is done.
 int find_next(int count, MPI_Request* handles, int* found, Request** live) {
-  const int from = first_place(count, handles), end = std::min(count, from + Look::most);
-  Look look(handles);
-  const int code = look.find_done(from, end, found);
+  const int from = first_place(count, handles), end = std::min(count, from + Scan::most);
+  Scan scan(handles);
+  const int code = scan.find_done(from, end, found);
   if (code == MPI_SUCCESS && *found < end) last_found = {handles, *found + 1};
   if (code == MPI_SUCCESS && *found == end) *found = count;
-  *live = look.live();
+  *live = scan.live();
   return code;
 }
 
@@ -190,7 +190,7 @@ int in_status(std::size_t index, int code) {
 /// Finishes every request that is done, from index `found` on, which is done. Returns MPI_ERR_IN_STATUS if one failed.
 int finish_done(int count, MPI_Request* handles, int found, int* done, int* indices, MPI_Status* statuses) {
   int code = MPI_SUCCESS;
-  Look look(handles);
+  Scan scan(handles);
   for (*done = 0; found < count;) {
     Request* request = nullptr;
     get_request(handles[found], &request);
@@ -198,7 +198,7 @@ int finish_done(int count, MPI_Request* handles, int found, int* done, int* indi
         finish(*request, outcome_of(*request), &handles[found], entry(statuses, static_cast<std::size_t>(*done)));
     if (own != MPI_SUCCESS) code = in_status(static_cast<std::size_t>(found), own);
     indices[(*done)++] = found;
-    if (const int refused = look.find_done(found + 1, count, &found); refused != MPI_SUCCESS) return refused;
+    if (const int wrong = scan.find_done(found + 1, count, &found); wrong != MPI_SUCCESS) return wrong;
   }
   return code;
 }
@@ -222,10 +222,10 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
   return code;
 }
 
-[[gnu::noinline]] int wait_carefully(MPI_Request* handle, MPI_Status* status) {
+[[gnu::noinline]] int wait_slow(MPI_Request* handle, MPI_Status* status) {
   const Call call("MPI_Wait");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"request", handle}}); code != MPI_SUCCESS) return call.end(code);
   Request* request = nullptr;
   int code = get_request(*handle, &request);
@@ -236,16 +236,16 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
     return MPI_SUCCESS;
   }
   canele_status_t outcome{};
-  if (!request->must(Request::nobody)) request->wait(&outcome);
+  if (!request->has(Request::proc_null)) request->wait(&outcome);
   const MPI_Errhandler handler = request->comm().error_handler();
   code = finish(*request, outcome, handle, status);
   return call.end_with(code, handler);
 }
 
-[[gnu::noinline]] int wait_all_carefully(int count, MPI_Request* requests, MPI_Status* statuses) {
+[[gnu::noinline]] int wait_all_slow(int count, MPI_Request* requests, MPI_Status* statuses) {
   const Call call("MPI_Waitall");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = check_list(count, requests); code != MPI_SUCCESS) return call.end(code);
   Selection selection;
   int code = selection.collect(count, requests);
@@ -257,10 +257,10 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
   return call.end_with(code, handler);
 }
 
-[[gnu::noinline]] int test_carefully(MPI_Request* handle, int* flag, MPI_Status* status) {
+[[gnu::noinline]] int test_slow(MPI_Request* handle, int* flag, MPI_Status* status) {
   const Call call("MPI_Test");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"request", handle}, {"flag", flag}}); code != MPI_SUCCESS) return call.end(code);
   Request* request = nullptr;
   if (const int code = get_request(*handle, &request); code != MPI_SUCCESS) return call.end(code);
@@ -270,7 +270,7 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
     return MPI_SUCCESS;
   }
   canele_status_t outcome{};
-  if (!request->must(Request::nobody)) {
+  if (!request->has(Request::proc_null)) {
     const int error = canele_test(&request->engine, flag, &outcome);
     if (error != CANELE_OK && *flag == 0) return call.end(from_engine(error), &request->comm());
   }
@@ -284,9 +284,9 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
 /// the second scan. If it may block, it then polls for a while, because a poll costs less than another scan. Setting up
 /// a wait for many requests is costly, too. Sets *found to `count` if none is done, and *live to nullptr if there is no
 /// request.
-int look_for_one(int count, MPI_Request* handles, bool block, int* found, Request** live) {
+int find_one(int count, MPI_Request* handles, bool block, int* found, Request** live) {
   constexpr int most_polls = 64;
-  const bool many = count > Look::most;
+  const bool many = count > Scan::most;
   int code = many ? find_next(count, handles, found, live) : find_done(count, handles, found, live);
   if (code != MPI_SUCCESS || *found < count) return code;
   const bool polled = many && *live != nullptr;
@@ -304,8 +304,8 @@ int look_for_one(int count, MPI_Request* handles, bool block, int* found, Reques
 
 int complete_some(const Call& call, int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses,
                   bool block) {
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   int code = check_list(count, requests);
   if (code == MPI_SUCCESS) code = given({{"outcount", done}});
   if (code == MPI_SUCCESS && count > 0) code = given({{"array of indices", indices}});
@@ -314,12 +314,12 @@ int complete_some(const Call& call, int count, MPI_Request* requests, int* done,
   int found = 0;
   Request* live = nullptr;
   last_found = {};  // the result lists all that are done, in the order of the array
-  code = look_for_one(count, requests, block, &found, &live);
+  code = find_one(count, requests, block, &found, &live);
   if (code != MPI_SUCCESS) return call.end(code);
   *done = live == nullptr ? MPI_UNDEFINED : 0;
   if (live == nullptr) return MPI_SUCCESS;
   const MPI_Errhandler handler = live->comm().error_handler();
-  if (block) code = Look(requests).find_done(0, count, &found);  // other requests may have completed meanwhile
+  if (block) code = Scan(requests).find_done(0, count, &found);  // other requests may have completed meanwhile
   if (code == MPI_SUCCESS) code = finish_done(count, requests, found, done, indices, statuses);
   return call.end_with(code, handler);
 }
@@ -328,7 +328,7 @@ int complete_any(const Call& call, int count, MPI_Request* requests, int* index,
                  bool block) {
   int found = 0;
   Request* live = nullptr;
-  int code = look_for_one(count, requests, block, &found, &live);
+  int code = find_one(count, requests, block, &found, &live);
   if (code != MPI_SUCCESS) return call.end(code);
   *index = MPI_UNDEFINED;
   *flag = live == nullptr || found < count ? 1 : 0;
@@ -369,31 +369,31 @@ int find_pending(int count, const MPI_Request* handles, int* found, Request** pe
 using namespace canele::mpi;
 
 extern "C" int PMPI_Wait(MPI_Request* handle, MPI_Status* status) {
-  Request* request = handle != nullptr ? find_usual(*handle) : nullptr;
-  if (request != nullptr && may_wait_shortly()) [[likely]] {
+  Request* request = handle != nullptr ? find_fast(*handle) : nullptr;
+  if (request != nullptr && may_wait_fast()) [[likely]] {
     canele_status_t outcome;
     if (canele_wait(&request->engine, status == MPI_STATUS_IGNORE ? nullptr : &outcome) == CANELE_OK) [[likely]] {
-      if (status != MPI_STATUS_IGNORE) fill_usual_status(*request, outcome, status);
-      free_usual(*request, handle);
+      if (status != MPI_STATUS_IGNORE) fill_fast_status(*request, outcome, status);
+      free_fast(*request, handle);
       return MPI_SUCCESS;
     }
   }
-  return wait_carefully(handle, status);
+  return wait_slow(handle, status);
 }
 CANELE_MPI_NAME(Wait);
 
 extern "C" int PMPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
-  if (statuses == MPI_STATUSES_IGNORE && requests != nullptr && may_wait_shortly() && wait_shortly(count, requests))
+  if (statuses == MPI_STATUSES_IGNORE && requests != nullptr && may_wait_fast() && wait_fast(count, requests))
       [[likely]]
     return MPI_SUCCESS;
-  return wait_all_carefully(count, requests, statuses);
+  return wait_all_slow(count, requests, statuses);
 }
 CANELE_MPI_NAME(Waitall);
 
 extern "C" int PMPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
   const Call call("MPI_Waitany");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   int code = check_list(count, requests);
   if (code == MPI_SUCCESS) code = given({{"index", index}});
   if (code == MPI_SUCCESS) code = may_block();
@@ -409,25 +409,25 @@ extern "C" int PMPI_Waitsome(int count, MPI_Request* requests, int* done, int* i
 CANELE_MPI_NAME(Waitsome);
 
 extern "C" int PMPI_Test(MPI_Request* handle, int* flag, MPI_Status* status) {
-  Request* request = handle != nullptr && flag != nullptr ? find_usual(*handle) : nullptr;
-  if (request != nullptr && plain_world() != nullptr) [[likely]] {
+  Request* request = handle != nullptr && flag != nullptr ? find_fast(*handle) : nullptr;
+  if (request != nullptr && fast_world() != nullptr) [[likely]] {
     canele_status_t outcome;
     const int error = canele_test(&request->engine, flag, &outcome);
     if (error == CANELE_OK && *flag == 0) return MPI_SUCCESS;
     if (error == CANELE_OK && outcome.error == CANELE_OK) [[likely]] {
-      fill_usual_status(*request, outcome, status);
-      free_usual(*request, handle);
+      fill_fast_status(*request, outcome, status);
+      free_fast(*request, handle);
       return MPI_SUCCESS;
     }
   }
-  return test_carefully(handle, flag, status);
+  return test_slow(handle, flag, status);
 }
 CANELE_MPI_NAME(Test);
 
 extern "C" int PMPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   const Call call("MPI_Testall");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   int code = check_list(count, requests);
   if (code == MPI_SUCCESS) code = given({{"flag", flag}});
   if (code != MPI_SUCCESS) return call.end(code);
@@ -448,8 +448,8 @@ CANELE_MPI_NAME(Testall);
 
 extern "C" int PMPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   const Call call("MPI_Testany");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   int code = check_list(count, requests);
   if (code == MPI_SUCCESS) code = given({{"index", index}, {"flag", flag}});
   if (code != MPI_SUCCESS) return call.end(code);
@@ -464,24 +464,24 @@ CANELE_MPI_NAME(Testsome);
 
 extern "C" int PMPI_Cancel(MPI_Request* handle) {
   const Call call("MPI_Cancel");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"request", handle}}); code != MPI_SUCCESS) return call.end(code);
   Request* request = nullptr;
   int code = get_request(*handle, &request);
   if (code == MPI_SUCCESS && request == nullptr) code = fail(MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
   if (code != MPI_SUCCESS) return call.end(code);
-  if (request->must(Request::collective)) code = fail(MPI_ERR_REQUEST, "a collective cannot be cancelled; wait for it");
+  if (request->has(Request::collective)) code = fail(MPI_ERR_REQUEST, "a collective cannot be cancelled; wait for it");
   // A send is never cancelled. MPI allows it to complete as if MPI_Cancel had not been called.
-  if (request->is_receive && !request->must(Request::nobody)) code = from_engine(canele_cancel(&request->engine));
+  if (request->is_receive && !request->has(Request::proc_null)) code = from_engine(canele_cancel(&request->engine));
   return call.end(code, &request->comm());
 }
 CANELE_MPI_NAME(Cancel);
 
 extern "C" int PMPI_Test_cancelled(const MPI_Status* status, int* flag) {
   const Call call("MPI_Test_cancelled");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"status", status}, {"flag", flag}}); code != MPI_SUCCESS) return call.end(code);
   *flag = status->cancelled;
   return call.end(MPI_SUCCESS);
@@ -490,8 +490,8 @@ CANELE_MPI_NAME(Test_cancelled);
 
 extern "C" int PMPI_Request_free(MPI_Request* handle) {
   const Call call("MPI_Request_free");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"request", handle}}); code != MPI_SUCCESS) return call.end(code);
   Request* request = nullptr;
   int code = get_request(*handle, &request);

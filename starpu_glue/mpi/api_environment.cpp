@@ -44,8 +44,8 @@ CANELE_MPI_NAME(Initialized);
 
 extern "C" int PMPI_Finalize(void) {
   const Call call("MPI_Finalize");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   int code = may_block();
   if (code == MPI_SUCCESS) code = stop();
   return call.end(code);
@@ -61,8 +61,8 @@ CANELE_MPI_NAME(Finalized);
 
 extern "C" int PMPI_Query_thread(int* provided) {
   const Call call("MPI_Query_thread");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"provided", provided}}); code != MPI_SUCCESS) return call.end(code);
   *provided = thread_level();
   return call.end(MPI_SUCCESS);
@@ -71,8 +71,8 @@ CANELE_MPI_NAME(Query_thread);
 
 extern "C" int PMPI_Is_thread_main(int* flag) {
   const Call call("MPI_Is_thread_main");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"flag", flag}}); code != MPI_SUCCESS) return call.end(code);
   *flag = is_main_thread() ? 1 : 0;
   return call.end(MPI_SUCCESS);
@@ -105,8 +105,8 @@ CANELE_MPI_NAME(Wtick);
 
 extern "C" int PMPI_Get_processor_name(char* name, int* length) {
   const Call call("MPI_Get_processor_name");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"name", name}, {"length", length}}); code != MPI_SUCCESS) return call.end(code);
   char host[MPI_MAX_PROCESSOR_NAME] = "";
   if (gethostname(host, sizeof host - 1) != 0) {
@@ -136,8 +136,8 @@ extern "C" int PMPI_Get_library_version(char* version, int* length) {
 CANELE_MPI_NAME(Get_library_version);
 
 extern "C" int PMPI_Error_string(int code, char* text, int* length) {
-  const int refused = given({{"text", text}, {"length", length}});
-  if (refused != MPI_SUCCESS) return Call::any_time("MPI_Error_string").end(refused);
+  const int wrong = given({{"text", text}, {"length", length}});
+  if (wrong != MPI_SUCCESS) return Call::any_time("MPI_Error_string").end(wrong);
   describe_error(code, text, MPI_MAX_ERROR_STRING);
   *length = static_cast<int>(std::strlen(text));
   return MPI_SUCCESS;
@@ -145,8 +145,8 @@ extern "C" int PMPI_Error_string(int code, char* text, int* length) {
 CANELE_MPI_NAME(Error_string);
 
 extern "C" int PMPI_Error_class(int code, int* error_class) {
-  const int refused = given({{"error_class", error_class}});
-  if (refused != MPI_SUCCESS) return Call::any_time("MPI_Error_class").end(refused);
+  const int wrong = given({{"error_class", error_class}});
+  if (wrong != MPI_SUCCESS) return Call::any_time("MPI_Error_class").end(wrong);
   *error_class = code;
   return MPI_SUCCESS;
 }

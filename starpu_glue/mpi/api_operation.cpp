@@ -11,8 +11,8 @@ using namespace canele::mpi;
 
 extern "C" int PMPI_Op_create(MPI_User_function* function, int commute, MPI_Op* op) {
   const Call call("MPI_Op_create");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"op", op}}); code != MPI_SUCCESS) return call.end(code);
   return call.end(new_operator(function, commute != 0, op));
 }
@@ -20,8 +20,8 @@ CANELE_MPI_NAME(Op_create);
 
 extern "C" int PMPI_Op_free(MPI_Op* op) {
   const Call call("MPI_Op_free");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"op", op}}); code != MPI_SUCCESS) return call.end(code);
   return call.end(free_operator(op));
 }
@@ -29,8 +29,8 @@ CANELE_MPI_NAME(Op_free);
 
 extern "C" int PMPI_Op_commutative(MPI_Op op, int* commute) {
   const Call call("MPI_Op_commutative");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"commute", commute}}); code != MPI_SUCCESS) return call.end(code);
   bool commutes = false;
   const int code = is_commutative(op, &commutes);
@@ -41,8 +41,8 @@ CANELE_MPI_NAME(Op_commutative);
 
 extern "C" int PMPI_Reduce_local(const void* in, void* inout, int count, MPI_Datatype type, MPI_Op op) {
   const Call call("MPI_Reduce_local");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   Buffer buffer;
   Operator operation;
   int code = get_buffer(inout, count, type, &buffer);

@@ -2,7 +2,7 @@
 //
 // MPI_Send to MPI_Iprobe: blocking and non-blocking messages, probing. Called from any thread.
 //
-// MPI_Send, MPI_Recv, MPI_Isend and MPI_Irecv have two paths. The fast path is in the function itself. The careful path
+// MPI_Send, MPI_Recv, MPI_Isend and MPI_Irecv have two paths. The fast path is in the function itself. The slow path
 // is the one that all other functions take as well. A blocking call takes its request from the thread's free requests,
 // or has it on its own stack, so nothing is allocated.
 #include <sched.h>
@@ -10,8 +10,8 @@
 #include <climits>
 
 #include "starpu_glue/mpi/api.hpp"
+#include "starpu_glue/mpi/fast_path.hpp"
 #include "starpu_glue/mpi/request.hpp"
-#include "starpu_glue/mpi/short_way.hpp"
 #include "starpu_glue/mpi/state.hpp"
 
 namespace canele::mpi {
@@ -20,14 +20,14 @@ namespace {
 [[gnu::noinline]] int send_blocking(Function function, const void* memory, int count, MPI_Datatype type, int rank,
                                     int tag, MPI_Comm comm, bool synchronous) {
   const Call call(function);
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   Endpoint to;
   Buffer buffer;
   int code = get_destination(comm, rank, tag, &to);
   if (code == MPI_SUCCESS) code = get_message(to, memory, count, type, &buffer);
   if (code == MPI_SUCCESS) code = may_block();
-  if (code != MPI_SUCCESS || to.nobody()) return call.end(code, to.comm);
+  if (code != MPI_SUCCESS || to.is_proc_null()) return call.end(code, to.comm);
   const InUse in_use(*to.comm);
   Transfer transfer;
   code = transfer.send(to.comm->messages(), to.world_rank, to.tag, buffer, synchronous);
@@ -35,11 +35,11 @@ namespace {
   return call.end(code, to.comm);
 }
 
-[[gnu::noinline]] int send_later(Function function, const void* memory, int count, MPI_Datatype type, int rank, int tag,
-                                 MPI_Comm comm, bool synchronous, MPI_Request* request) {
+[[gnu::noinline]] int send_nonblocking(Function function, const void* memory, int count, MPI_Datatype type, int rank,
+                                       int tag, MPI_Comm comm, bool synchronous, MPI_Request* request) {
   const Call call(function);
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   Endpoint to;
   Buffer buffer;
   int code = given({{"request", request}});
@@ -61,16 +61,16 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
 [[gnu::noinline]] int receive_blocking(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
                                        MPI_Status* status) {
   const Call call("MPI_Recv");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   Endpoint from;
   Buffer buffer;
   int code = get_source(comm, rank, tag, &from);
   if (code == MPI_SUCCESS) code = get_message(from, memory, count, type, &buffer);
   if (code == MPI_SUCCESS) code = may_block();
   if (code != MPI_SUCCESS) return call.end(code, from.comm);
-  if (from.nobody()) {
-    fill_nobody_status(status);
+  if (from.is_proc_null()) {
+    fill_proc_null_status(status);
     return MPI_SUCCESS;
   }
   const InUse in_use(*from.comm);
@@ -84,11 +84,11 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
   return call.end(code, from.comm);
 }
 
-[[gnu::noinline]] int receive_later(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
-                                    MPI_Request* request) {
+[[gnu::noinline]] int receive_nonblocking(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                                          MPI_Request* request) {
   const Call call("MPI_Irecv");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   Endpoint from;
   Buffer buffer;
   int code = given({{"request", request}});
@@ -99,10 +99,10 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
 }
 
 /// Handles a fast-path message that the engine has rejected, or that has failed. No handle names its request yet.
-[[gnu::cold, gnu::noinline]] int fail_on_short_way(Function function, Request& request, int error, MPI_Status* status) {
+[[gnu::cold, gnu::noinline]] int fail_on_fast_path(Function function, Request& request, int error, MPI_Status* status) {
   const Call call(function);
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (error == CANELE_EDEADLK) fatal("a call that blocks was made inside a completion callback");
   const int code = from_engine(error);
   const Communicator& comm = request.comm();
@@ -119,16 +119,16 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
 }
 
 /// Ends the fast path of a non-blocking call. `error` is the result of the engine's call.
-[[gnu::always_inline]] inline int hand_out(Function function, Request& made, int error, MPI_Request* handle) {
+[[gnu::always_inline]] inline int return_handle(Function function, Request& made, int error, MPI_Request* handle) {
   if (error != CANELE_OK) [[unlikely]]
-    return fail_on_short_way(function, made, error, MPI_STATUS_IGNORE);
+    return fail_on_fast_path(function, made, error, MPI_STATUS_IGNORE);
   *handle = RequestPool::open(made);
   return MPI_SUCCESS;
 }
 
 int probe(const Endpoint& from, int* flag, MPI_Status* status) {
-  if (from.nobody()) {
-    fill_nobody_status(status);
+  if (from.is_proc_null()) {
+    fill_proc_null_status(status);
     *flag = 1;
     return MPI_SUCCESS;
   }
@@ -144,14 +144,14 @@ int probe(const Endpoint& from, int* flag, MPI_Status* status) {
 using namespace canele::mpi;
 
 extern "C" int PMPI_Send(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm) {
-  Usual message;
-  if (message.has_destination(comm, rank, tag) && message.has_data(type, count) && may_wait_shortly()) [[likely]] {
+  FastMessage message;
+  if (message.has_destination(comm, rank, tag) && message.has_data(type, count) && may_wait_fast()) [[likely]] {
     if (Request* request = message.take_request(false)) [[likely]] {
       int error = message.send(buffer, *request);
       if (error == CANELE_OK) [[likely]]
         error = canele_wait(&request->engine, nullptr);
       if (error != CANELE_OK) [[unlikely]]
-        return fail_on_short_way("MPI_Send", *request, error, MPI_STATUS_IGNORE);
+        return fail_on_fast_path("MPI_Send", *request, error, MPI_STATUS_IGNORE);
       free_requests.give(*request);
       return MPI_SUCCESS;
     }
@@ -167,15 +167,15 @@ CANELE_MPI_NAME(Ssend);
 
 extern "C" int PMPI_Recv(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
                          MPI_Status* status) {
-  Usual message;
-  if (message.has_source(comm, rank, tag) && message.has_data(type, count) && may_wait_shortly()) [[likely]] {
+  FastMessage message;
+  if (message.has_source(comm, rank, tag) && message.has_data(type, count) && may_wait_fast()) [[likely]] {
     if (Request* request = message.take_request(true)) [[likely]] {
       canele_status_t outcome;
       int error = message.receive(memory, *request);
       if (error == CANELE_OK) [[likely]]
         error = canele_wait(&request->engine, status == MPI_STATUS_IGNORE ? nullptr : &outcome);
       if (error != CANELE_OK) [[unlikely]]
-        return fail_on_short_way("MPI_Recv", *request, error, status);
+        return fail_on_fast_path("MPI_Recv", *request, error, status);
       if (status != MPI_STATUS_IGNORE) fill_status(request->comm(), outcome, status);
       free_requests.give(*request);
       return MPI_SUCCESS;
@@ -187,29 +187,29 @@ CANELE_MPI_NAME(Recv);
 
 extern "C" int PMPI_Isend(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
                           MPI_Request* request) {
-  Usual message;
+  FastMessage message;
   if (request != nullptr && message.has_destination(comm, rank, tag) && message.has_data(type, count)) [[likely]] {
     if (Request* made = message.take_request(false)) [[likely]]
-      return hand_out("MPI_Isend", *made, message.send(buffer, *made), request);
+      return return_handle("MPI_Isend", *made, message.send(buffer, *made), request);
   }
-  return send_later("MPI_Isend", buffer, count, type, rank, tag, comm, false, request);
+  return send_nonblocking("MPI_Isend", buffer, count, type, rank, tag, comm, false, request);
 }
 CANELE_MPI_NAME(Isend);
 
 extern "C" int PMPI_Issend(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
                            MPI_Request* request) {
-  return send_later("MPI_Issend", buffer, count, type, rank, tag, comm, true, request);
+  return send_nonblocking("MPI_Issend", buffer, count, type, rank, tag, comm, true, request);
 }
 CANELE_MPI_NAME(Issend);
 
 extern "C" int PMPI_Irecv(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
                           MPI_Request* request) {
-  Usual message;
+  FastMessage message;
   if (request != nullptr && message.has_source(comm, rank, tag) && message.has_data(type, count)) [[likely]] {
     if (Request* made = message.take_request(true)) [[likely]]
-      return hand_out("MPI_Irecv", *made, message.receive(memory, *made), request);
+      return return_handle("MPI_Irecv", *made, message.receive(memory, *made), request);
   }
-  return receive_later(memory, count, type, rank, tag, comm, request);
+  return receive_nonblocking(memory, count, type, rank, tag, comm, request);
 }
 CANELE_MPI_NAME(Irecv);
 
@@ -217,8 +217,8 @@ extern "C" int PMPI_Sendrecv(const void* send, int send_count, MPI_Datatype send
                              void* receive, int receive_count, MPI_Datatype receive_type, int source, int receive_tag,
                              MPI_Comm comm, MPI_Status* status) {
   const Call call("MPI_Sendrecv");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   Endpoint to;
   Endpoint from;
   Buffer outgoing;
@@ -232,7 +232,7 @@ extern "C" int PMPI_Sendrecv(const void* send, int send_count, MPI_Datatype send
   if (code == MPI_SUCCESS) code = start_receive(from, incoming, &request);
   if (code != MPI_SUCCESS) return call.end(code, to.comm);
   const InUse in_use(*to.comm);
-  if (!to.nobody()) {
+  if (!to.is_proc_null()) {
     Transfer transfer;
     code = transfer.send(to.comm->messages(), to.world_rank, to.tag, outgoing, false);
     if (code == MPI_SUCCESS) code = transfer.wait(nullptr);
@@ -241,7 +241,7 @@ extern "C" int PMPI_Sendrecv(const void* send, int send_count, MPI_Datatype send
   get_request(request, &received);
   canele_status_t outcome{};
   if (code != MPI_SUCCESS) canele_cancel(&received->engine);
-  if (!from.nobody()) received->wait(&outcome);
+  if (!from.is_proc_null()) received->wait(&outcome);
   const int second = finish(*received, outcome, &request, status);
   return call.end(code != MPI_SUCCESS ? code : second, to.comm);
 }
@@ -249,8 +249,8 @@ CANELE_MPI_NAME(Sendrecv);
 
 extern "C" int PMPI_Probe(int rank, int tag, MPI_Comm comm, MPI_Status* status) {
   const Call call("MPI_Probe");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   Endpoint from;
   int code = get_source(comm, rank, tag, &from);
   if (code == MPI_SUCCESS) code = may_block();
@@ -267,8 +267,8 @@ CANELE_MPI_NAME(Probe);
 
 extern "C" int PMPI_Iprobe(int rank, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   const Call call("MPI_Iprobe");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"flag", flag}}); code != MPI_SUCCESS) return call.end(code);
   Endpoint from;
   int code = get_source(comm, rank, tag, &from);
@@ -279,8 +279,8 @@ CANELE_MPI_NAME(Iprobe);
 
 extern "C" int PMPI_Get_count(const MPI_Status* status, MPI_Datatype type, int* count) {
   const Call call("MPI_Get_count");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"status", status}, {"count", count}}); code != MPI_SUCCESS) return call.end(code);
   Buffer element;
   if (const int code = get_buffer(nullptr, 1, type, &element); code != MPI_SUCCESS) return call.end(code);

@@ -33,7 +33,7 @@ int check_lists(int count, const int* blocks, const void* displacements) {
   return given({{"array of blocklengths", blocks}, {"array of displacements", displacements}});
 }
 
-int hand_out(int code, const Type* made, MPI_Datatype* handle) {
+int return_handle(int code, const Type* made, MPI_Datatype* handle) {
   if (code == MPI_SUCCESS) *handle = made->handle;
   return code;
 }
@@ -42,14 +42,14 @@ int hand_out(int code, const Type* made, MPI_Datatype* handle) {
 template <class Make>
 int derive(Function function, MPI_Datatype element, MPI_Datatype* handle, Make make) {
   const Call call(function);
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   Type* found = nullptr;
   Type* made = nullptr;
   int code = given({{"newtype", handle}});
   if (code == MPI_SUCCESS) code = get_type(element, &found);
   if (code == MPI_SUCCESS) code = make(*found, &made);
-  return call.end(hand_out(code, made, handle));
+  return call.end(return_handle(code, made, handle));
 }
 
 int check_room(const char* what, std::size_t have, int room, const void* array) {
@@ -106,8 +106,8 @@ CANELE_MPI_NAME(Type_create_hindexed);
 extern "C" int PMPI_Type_create_struct(int count, const int* blocks, const MPI_Aint* displacements,
                                        const MPI_Datatype* elements, MPI_Datatype* type) {
   const Call call("MPI_Type_create_struct");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   int code = given({{"newtype", type}});
   if (code == MPI_SUCCESS) code = check_lists(count, blocks, displacements);
   if (code == MPI_SUCCESS && count > 0) code = given({{"array of types", elements}});
@@ -120,7 +120,7 @@ extern "C" int PMPI_Type_create_struct(int count, const int* blocks, const MPI_A
   }
   Type* made = nullptr;
   code = make_struct({blocks, items}, {displacements, items}, found, &made);
-  return call.end(hand_out(code, made, type));
+  return call.end(return_handle(code, made, type));
 }
 CANELE_MPI_NAME(Type_create_struct);
 
@@ -137,8 +137,8 @@ CANELE_MPI_NAME(Type_dup);
 
 extern "C" int PMPI_Type_commit(MPI_Datatype* type) {
   const Call call("MPI_Type_commit");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"type", type}}); code != MPI_SUCCESS) return call.end(code);
   Type* found = nullptr;
   return call.end(get_type(*type, &found));
@@ -147,8 +147,8 @@ CANELE_MPI_NAME(Type_commit);
 
 extern "C" int PMPI_Type_free(MPI_Datatype* type) {
   const Call call("MPI_Type_free");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"type", type}}); code != MPI_SUCCESS) return call.end(code);
   Type* found = nullptr;
   int code = get_type(*type, &found);
@@ -165,8 +165,8 @@ CANELE_MPI_NAME(Type_free);
 
 extern "C" int PMPI_Type_size(MPI_Datatype type, int* size) {
   const Call call("MPI_Type_size");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"size", size}}); code != MPI_SUCCESS) return call.end(code);
   Type* found = nullptr;
   const int code = get_type(type, &found);
@@ -177,8 +177,8 @@ CANELE_MPI_NAME(Type_size);
 
 extern "C" int PMPI_Type_get_extent(MPI_Datatype type, MPI_Aint* lower, MPI_Aint* extent) {
   const Call call("MPI_Type_get_extent");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"lower", lower}, {"extent", extent}}); code != MPI_SUCCESS) return call.end(code);
   Type* found = nullptr;
   const int code = get_type(type, &found);
@@ -192,8 +192,8 @@ CANELE_MPI_NAME(Type_get_extent);
 
 extern "C" int PMPI_Type_get_true_extent(MPI_Datatype type, MPI_Aint* lower, MPI_Aint* extent) {
   const Call call("MPI_Type_get_true_extent");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"lower", lower}, {"extent", extent}}); code != MPI_SUCCESS) return call.end(code);
   Type* found = nullptr;
   const int code = get_type(type, &found);
@@ -207,8 +207,8 @@ CANELE_MPI_NAME(Type_get_true_extent);
 
 extern "C" int PMPI_Type_get_envelope(MPI_Datatype type, int* integers, int* addresses, int* types, int* combiner) {
   const Call call("MPI_Type_get_envelope");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code =
           given({{"integers", integers}, {"addresses", addresses}, {"types", types}, {"combiner", combiner}});
       code != MPI_SUCCESS)
@@ -228,8 +228,8 @@ CANELE_MPI_NAME(Type_get_envelope);
 extern "C" int PMPI_Type_get_contents(MPI_Datatype type, int max_integers, int max_addresses, int max_types,
                                       int* integers, MPI_Aint* addresses, MPI_Datatype* types) {
   const Call call("MPI_Type_get_contents");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   Type* found = nullptr;
   int code = get_type(type, &found);
   if (code == MPI_SUCCESS && found->predefined) {
@@ -253,8 +253,8 @@ CANELE_MPI_NAME(Type_get_contents);
 
 extern "C" int PMPI_Type_get_name(MPI_Datatype type, char* name, int* length) {
   const Call call("MPI_Type_get_name");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"name", name}, {"length", length}}); code != MPI_SUCCESS) return call.end(code);
   Type* found = nullptr;
   const int code = get_type(type, &found);
@@ -268,8 +268,8 @@ CANELE_MPI_NAME(Type_get_name);
 
 extern "C" int PMPI_Type_set_name(MPI_Datatype type, const char* name) {
   const Call call("MPI_Type_set_name");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"name", name}}); code != MPI_SUCCESS) return call.end(code);
   Type* found = nullptr;
   const int code = get_type(type, &found);
@@ -289,8 +289,8 @@ CANELE_MPI_NAME(Get_address);
 extern "C" int PMPI_Pack(const void* in, int count, MPI_Datatype type, void* out, int size, int* position,
                          MPI_Comm comm) {
   const Call call("MPI_Pack");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"position", position}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   Buffer buffer;
@@ -313,8 +313,8 @@ CANELE_MPI_NAME(Pack);
 extern "C" int PMPI_Unpack(const void* in, int size, int* position, void* out, int count, MPI_Datatype type,
                            MPI_Comm comm) {
   const Call call("MPI_Unpack");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"position", position}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   Buffer buffer;
@@ -337,8 +337,8 @@ CANELE_MPI_NAME(Unpack);
 
 extern "C" int PMPI_Pack_size(int count, MPI_Datatype type, MPI_Comm comm, int* size) {
   const Call call("MPI_Pack_size");
-  if (call.refused()) [[unlikely]]
-    return call.end(refuse_in_child());
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
   if (const int code = given({{"size", size}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   Buffer buffer;

@@ -2,7 +2,7 @@
 //
 // Collectives: argument checks, staging, and the engine's call. Data movement comes first, reductions follow.
 //
-// One call at a time per communicator. With MPI_Gather all ranks know that the parts are equal; with MPI_Gatherv only
+// One call at a time per communicator. With MPI_Gather all ranks know that the blocks are equal; with MPI_Gatherv only
 // the root knows the lengths. The engine must be told which of the two it is, even on ranks where the program's arrays
 // are not read.
 #include "starpu_glue/mpi/collectives.hpp"
@@ -30,7 +30,7 @@ namespace {
 
 bool in_place(const void* memory) { return memory == MPI_IN_PLACE; }
 
-int refuse_in_place(const void* memory, const char* which) {
+int reject_in_place(const void* memory, const char* which) {
   if (!in_place(memory)) return MPI_SUCCESS;
   return fail(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed as the %s buffer of this rank", which);
 }
@@ -40,7 +40,8 @@ int check_root(const Communicator& comm, int root) {
   return fail(MPI_ERR_ROOT, "root is %d; the communicator has the ranks 0 to %d", root, comm.size() - 1);
 }
 
-/// Checks this rank's part against what it receives from itself. The engine copies it and uses only one of the lengths.
+/// Checks this rank's block against what it receives from itself. The engine copies it and uses only one of the
+/// lengths.
 int check_own(std::size_t sent, std::size_t expected) {
   if (sent == expected) return MPI_SUCCESS;
   return fail(MPI_ERR_TRUNCATE, "this rank sends %zu bytes to itself, but receives %zu; expected: equal sizes", sent,
@@ -54,8 +55,8 @@ struct Block {
 };
 
 /// Describes `in_a_row` consecutive repetitions of the data as one block. Returns false if they are not one block, or
-/// if an argument is wrong; the careful path finds out which.
-[[gnu::always_inline]] inline bool make_block(const Asked& asked, std::size_t in_a_row, Block* each) {
+/// if an argument is wrong; the slow path finds out which.
+[[gnu::always_inline]] inline bool make_block(const CallBuffer& asked, std::size_t in_a_row, Block* each) {
   const Type* type = find_type(asked.type);
   if (type == nullptr || asked.count < 0 || in_place(asked.memory)) [[unlikely]]
     return false;
@@ -68,46 +69,50 @@ struct Block {
   *each = {all.base + all.layout.first, all.length / in_a_row};
   return all.contiguous();
 }
-[[gnu::always_inline]] inline bool is_block(const Asked& asked, Block* block) { return make_block(asked, 1, block); }
-
-/// Checks equal parts, one for each rank. If two consecutive ones are one block, all are.
-[[gnu::always_inline]] inline bool are_blocks(const Asked& asked, Block* each) { return make_block(asked, 2, each); }
-constexpr bool are_blocks(const AskedEach&, Block*) { return false; }
-
-/// Tells whether a part lies in the memory of all parts, which belongs to the other buffer.
-[[gnu::always_inline]] inline bool lies_in(const Block& part, const Block& all, int ranks) {
-  return static_cast<std::size_t>(part.memory - all.memory) < all.length * static_cast<std::size_t>(ranks);
+[[gnu::always_inline]] inline bool is_block(const CallBuffer& asked, Block* block) {
+  return make_block(asked, 1, block);
 }
 
-int refuse_alias() {
+/// Checks equal blocks, one for each rank. If two consecutive ones are contiguous, all are.
+[[gnu::always_inline]] inline bool are_blocks(const CallBuffer& asked, Block* each) {
+  return make_block(asked, 2, each);
+}
+constexpr bool are_blocks(const CallBufferV&, Block*) { return false; }
+
+/// Tells whether a block lies in the memory of all blocks, which belongs to the other buffer.
+[[gnu::always_inline]] inline bool lies_in(const Block& block, const Block& all, int ranks) {
+  return static_cast<std::size_t>(block.memory - all.memory) < all.length * static_cast<std::size_t>(ranks);
+}
+
+int reject_alias() {
   return fail(MPI_ERR_BUFFER, "the send buffer is also the receive buffer, or a part of it; MPI_IN_PLACE says that");
 }
-/// Checks that the buffers do not overlap, for equal parts, if both are blocks. Data with gaps may share memory.
-int check_apart(const Asked& part, const Asked& all, int ranks) {
+/// Checks that the buffers do not overlap, for equal blocks, if both are contiguous. Data with gaps may share memory.
+int check_apart(const CallBuffer& block, const CallBuffer& all, int ranks) {
   Block one, each;
-  const bool alias = make_block(part, 1, &one) && make_block(all, 2, &each) && lies_in(one, each, ranks);
-  return alias && one.length != 0 ? refuse_alias() : MPI_SUCCESS;
+  const bool alias = make_block(block, 1, &one) && make_block(all, 2, &each) && lies_in(one, each, ranks);
+  return alias && one.length != 0 ? reject_alias() : MPI_SUCCESS;
 }
-int check_apart(const Asked& part, const AskedEach& all, int /*ranks*/) {
-  return part.memory == all.memory && part.memory != nullptr && part.count > 0 ? refuse_alias() : MPI_SUCCESS;
+int check_apart(const CallBuffer& block, const CallBufferV& all, int /*ranks*/) {
+  return block.memory == all.memory && block.memory != nullptr && block.count > 0 ? reject_alias() : MPI_SUCCESS;
 }
-int check_apart(const AskedEach& one, const AskedEach& other, int ranks) {
+int check_apart(const CallBufferV& one, const CallBufferV& other, int ranks) {
   const auto some = [ranks](const int* counts) {
     return std::any_of(counts, counts + ranks, [](int n) { return n > 0; });
   };
   const bool alias = one.memory == other.memory && one.memory != nullptr;
-  return alias && some(one.counts) && some(other.counts) ? refuse_alias() : MPI_SUCCESS;
+  return alias && some(one.counts) && some(other.counts) ? reject_alias() : MPI_SUCCESS;
 }
 
-int resolve(const Asked& asked, int ranks, Parts* parts) {
+int resolve(const CallBuffer& asked, int ranks, Blocks* blocks) {
   Buffer buffer;
   const int code = get_buffer(asked.memory, asked.count, asked.type, &buffer);
   if (code != MPI_SUCCESS) return code;
-  *parts = {static_cast<char*>(buffer.memory), ranks, buffer.count, buffer.type};
+  *blocks = {static_cast<char*>(buffer.memory), ranks, buffer.count, buffer.type};
   return MPI_SUCCESS;
 }
 
-int resolve(const AskedEach& asked, int ranks, Parts* parts) {
+int resolve(const CallBufferV& asked, int ranks, Blocks* blocks) {
   if (asked.counts == nullptr || asked.places == nullptr) {
     return fail(MPI_ERR_ARG, "the array of %s is NULL", asked.counts == nullptr ? "counts" : "displacements");
   }
@@ -120,114 +125,114 @@ int resolve(const AskedEach& asked, int ranks, Parts* parts) {
     const int code = get_buffer(asked.memory, asked.counts[rank], type, &buffer);
     if (code != MPI_SUCCESS) return code;
   }
-  *parts = {static_cast<char*>(buffer.memory), ranks, 0, buffer.type, asked.counts, asked.places, asked.types};
+  *blocks = {static_cast<char*>(buffer.memory), ranks, 0, buffer.type, asked.counts, asked.places, asked.types};
   return MPI_SUCCESS;
 }
 
-constexpr bool has_equal_parts(const Asked&) { return true; }
-constexpr bool has_equal_parts(const AskedEach&) { return false; }
+constexpr bool has_equal_blocks(const CallBuffer&) { return true; }
+constexpr bool has_equal_blocks(const CallBufferV&) { return false; }
 
 /// Checks what this rank sends, and stages it.
 template <class Data>
-int take_input(const Start& start, const Data& asked, int ranks, Parts* parts, EngineParts* engine) {
-  const int code = resolve(asked, ranks, parts);
-  return code == MPI_SUCCESS ? start.staging->input(*parts, engine) : code;
+int take_input(const Start& start, const Data& asked, int ranks, Blocks* blocks, EngineBlocks* engine) {
+  const int code = resolve(asked, ranks, blocks);
+  return code == MPI_SUCCESS ? start.staging->input(*blocks, engine) : code;
 }
 
 /// Checks where this rank receives, and stages it. `filled`: the buffer already holds this rank's own data.
 template <class Data>
-int take_output(const Start& start, const Data& asked, int ranks, bool filled, Parts* parts, EngineParts* engine) {
-  int code = refuse_in_place(asked.memory, "receive");
-  if (code == MPI_SUCCESS) code = resolve(asked, ranks, parts);
-  return code == MPI_SUCCESS ? start.staging->output(*parts, filled, engine) : code;
+int take_output(const Start& start, const Data& asked, int ranks, bool filled, Blocks* blocks, EngineBlocks* engine) {
+  int code = reject_in_place(asked.memory, "receive");
+  if (code == MPI_SUCCESS) code = resolve(asked, ranks, blocks);
+  return code == MPI_SUCCESS ? start.staging->output(*blocks, filled, engine) : code;
 }
 
 /// Returns the input for the engine. If MPI_IN_PLACE was given, nothing has been staged.
-const void* input_of(const void* asked, const EngineParts& engine) {
+const void* input_of(const void* asked, const EngineBlocks& engine) {
   return in_place(asked) ? CANELE_IN_PLACE : engine.memory;
 }
 
 /// Prepares the fast path of a gather or scatter, for which `own` and, at the root, `all` must be blocks. Returns false
-/// if the call has to take the careful path.
+/// if the call has to take the slow path.
 template <class Data>
-bool takes_blocks(const Start& start, const Asked& own, const Data& all, int root, Block* part, Block* parts) {
-  if (!start.comm.has_rank(root) || !has_equal_parts(all) || !is_block(own, part)) return false;
+bool takes_blocks(const Start& start, const CallBuffer& own, const Data& all, int root, Block* block, Block* blocks) {
+  if (!start.comm.has_rank(root) || !has_equal_blocks(all) || !is_block(own, block)) return false;
   return start.comm.rank() != root ||
-         (are_blocks(all, parts) && parts->length == part->length && !lies_in(*part, *parts, start.comm.size()));
+         (are_blocks(all, blocks) && blocks->length == block->length && !lies_in(*block, *blocks, start.comm.size()));
 }
 
 template <class Data>
-[[gnu::noinline]] int gather_any(const Start& start, const Asked& own, const Data& all, int root) {
+[[gnu::noinline]] int gather_any(const Start& start, const CallBuffer& own, const Data& all, int root) {
   int code = check_root(start.comm, root);
   const int rank = start.comm.rank();
-  Parts part, parts;
-  EngineParts input, output;
-  if (code == MPI_SUCCESS && rank != root) code = refuse_in_place(own.memory, "send");
-  if (code == MPI_SUCCESS && !in_place(own.memory)) code = take_input(start, own, 1, &part, &input);
+  Blocks block, blocks;
+  EngineBlocks input, output;
+  if (code == MPI_SUCCESS && rank != root) code = reject_in_place(own.memory, "send");
+  if (code == MPI_SUCCESS && !in_place(own.memory)) code = take_input(start, own, 1, &block, &input);
   if (code == MPI_SUCCESS && rank == root) {
-    code = take_output(start, all, start.comm.size(), in_place(own.memory), &parts, &output);
-    if (code == MPI_SUCCESS && in_place(own.memory)) input.parts.length = parts.part(rank).size();
-    if (code == MPI_SUCCESS) code = check_own(input.parts.length, parts.part(rank).size());
+    code = take_output(start, all, start.comm.size(), in_place(own.memory), &blocks, &output);
+    if (code == MPI_SUCCESS && in_place(own.memory)) input.parts.length = blocks.block(rank).size();
+    if (code == MPI_SUCCESS) code = check_own(input.parts.length, blocks.block(rank).size());
     if (code == MPI_SUCCESS) code = check_apart(own, all, start.comm.size());
   }
   if (code != MPI_SUCCESS) return code;
   if (rank != root) output.parts.length = input.parts.length;
-  const canele_parts_t* known = rank == root || has_equal_parts(all) ? &output.parts : nullptr;
+  const canele_parts_t* known = rank == root || has_equal_blocks(all) ? &output.parts : nullptr;
   return from_collective(canele_igather(start.comm.group(), input_of(own.memory, input), input.parts.length,
                                         output.memory, known, root, start.options, start.request));
 }
 
 template <class Data>
-int gather(const Start& start, const Asked& own, const Data& all, int root) {
-  if (Block part, parts; takes_blocks(start, own, all, root, &part, &parts)) [[likely]] {
-    const canele_parts_t known{part.length, nullptr, nullptr};
-    return from_collective(canele_igather(start.comm.group(), part.memory, part.length, parts.memory, &known, root,
+int gather(const Start& start, const CallBuffer& own, const Data& all, int root) {
+  if (Block block, blocks; takes_blocks(start, own, all, root, &block, &blocks)) [[likely]] {
+    const canele_parts_t known{block.length, nullptr, nullptr};
+    return from_collective(canele_igather(start.comm.group(), block.memory, block.length, blocks.memory, &known, root,
                                           start.options, start.request));
   }
   return start.staging == nullptr ? kNeedsStaging : gather_any(start, own, all, root);
 }
 
 template <class Data>
-[[gnu::noinline]] int scatter_any(const Start& start, const Data& all, const Asked& own, int root) {
+[[gnu::noinline]] int scatter_any(const Start& start, const Data& all, const CallBuffer& own, int root) {
   int code = check_root(start.comm, root);
   const int rank = start.comm.rank();
-  Parts part, parts;
-  EngineParts input, output;
+  Blocks block, blocks;
+  EngineBlocks input, output;
   if (code == MPI_SUCCESS && (rank != root || !in_place(own.memory))) {
-    code = take_output(start, own, 1, false, &part, &output);
+    code = take_output(start, own, 1, false, &block, &output);
   }
   if (code == MPI_SUCCESS && rank == root) {
-    code = refuse_in_place(all.memory, "send");
-    if (code == MPI_SUCCESS) code = take_input(start, all, start.comm.size(), &parts, &input);
-    if (code == MPI_SUCCESS && in_place(own.memory)) output.parts.length = parts.part(rank).size();
-    if (code == MPI_SUCCESS) code = check_own(parts.part(rank).size(), output.parts.length);
+    code = reject_in_place(all.memory, "send");
+    if (code == MPI_SUCCESS) code = take_input(start, all, start.comm.size(), &blocks, &input);
+    if (code == MPI_SUCCESS && in_place(own.memory)) output.parts.length = blocks.block(rank).size();
+    if (code == MPI_SUCCESS) code = check_own(blocks.block(rank).size(), output.parts.length);
     if (code == MPI_SUCCESS) code = check_apart(own, all, start.comm.size());
   }
   if (code != MPI_SUCCESS) return code;
   if (rank != root) input.parts.length = output.parts.length;
-  const canele_parts_t* known = rank == root || has_equal_parts(all) ? &input.parts : nullptr;
+  const canele_parts_t* known = rank == root || has_equal_blocks(all) ? &input.parts : nullptr;
   return from_collective(canele_iscatter(start.comm.group(), input.memory, known, output.memory, output.parts.length,
                                          root, start.options, start.request));
 }
 
 template <class Data>
-int scatter(const Start& start, const Data& all, const Asked& own, int root) {
-  if (Block part, parts; takes_blocks(start, own, all, root, &part, &parts)) [[likely]] {
-    const canele_parts_t known{part.length, nullptr, nullptr};
-    return from_collective(canele_iscatter(start.comm.group(), parts.memory, &known, part.memory, part.length, root,
+int scatter(const Start& start, const Data& all, const CallBuffer& own, int root) {
+  if (Block block, blocks; takes_blocks(start, own, all, root, &block, &blocks)) [[likely]] {
+    const canele_parts_t known{block.length, nullptr, nullptr};
+    return from_collective(canele_iscatter(start.comm.group(), blocks.memory, &known, block.memory, block.length, root,
                                            start.options, start.request));
   }
   return start.staging == nullptr ? kNeedsStaging : scatter_any(start, all, own, root);
 }
 
 template <class Data>
-[[gnu::noinline]] int allgather_any(const Start& start, const Asked& own, const Data& all) {
-  Parts part, parts;
-  EngineParts input, output;
-  int code = take_output(start, all, start.comm.size(), in_place(own.memory), &parts, &output);
+[[gnu::noinline]] int allgather_any(const Start& start, const CallBuffer& own, const Data& all) {
+  Blocks block, blocks;
+  EngineBlocks input, output;
+  int code = take_output(start, all, start.comm.size(), in_place(own.memory), &blocks, &output);
   if (code == MPI_SUCCESS && !in_place(own.memory)) {
-    code = take_input(start, own, 1, &part, &input);
-    if (code == MPI_SUCCESS) code = check_own(input.parts.length, parts.part(start.comm.rank()).size());
+    code = take_input(start, own, 1, &block, &input);
+    if (code == MPI_SUCCESS) code = check_own(input.parts.length, blocks.block(start.comm.rank()).size());
     if (code == MPI_SUCCESS) code = check_apart(own, all, start.comm.size());
   }
   if (code != MPI_SUCCESS) return code;
@@ -236,12 +241,12 @@ template <class Data>
 }
 
 template <class Data>
-int allgather(const Start& start, const Asked& own, const Data& all) {
-  if (Block part, parts; is_block(own, &part) && are_blocks(all, &parts) && part.length == parts.length &&
-                         !lies_in(part, parts, start.comm.size())) [[likely]] {
-    const canele_parts_t known{part.length, nullptr, nullptr};
+int allgather(const Start& start, const CallBuffer& own, const Data& all) {
+  if (Block block, blocks; is_block(own, &block) && are_blocks(all, &blocks) && block.length == blocks.length &&
+                           !lies_in(block, blocks, start.comm.size())) [[likely]] {
+    const canele_parts_t known{block.length, nullptr, nullptr};
     return from_collective(
-        canele_iallgather(start.comm.group(), part.memory, parts.memory, &known, start.options, start.request));
+        canele_iallgather(start.comm.group(), block.memory, blocks.memory, &known, start.options, start.request));
   }
   return start.staging == nullptr ? kNeedsStaging : allgather_any(start, own, all);
 }
@@ -250,12 +255,12 @@ template <class Data>
 [[gnu::noinline]] int alltoall_any(const Start& start, const Data& send, const Data& receive) {
   const int rank = start.comm.rank();
   const bool here = in_place(send.memory);
-  Parts sent, received;
-  EngineParts input, output;
+  Blocks sent, received;
+  EngineBlocks input, output;
   int code = take_output(start, receive, start.comm.size(), here, &received, &output);
   if (code == MPI_SUCCESS && !here) {
     code = take_input(start, send, start.comm.size(), &sent, &input);
-    if (code == MPI_SUCCESS) code = check_own(sent.part(rank).size(), received.part(rank).size());
+    if (code == MPI_SUCCESS) code = check_own(sent.block(rank).size(), received.block(rank).size());
     if (code == MPI_SUCCESS) code = check_apart(send, receive, start.comm.size());
   }
   if (code != MPI_SUCCESS) return code;
@@ -275,15 +280,15 @@ int alltoall(const Start& start, const Data& send, const Data& receive) {
   return start.staging == nullptr ? kNeedsStaging : alltoall_any(start, send, receive);
 }
 
-[[gnu::noinline]] int bcast_any(const Start& start, const Asked& data, int root) {
+[[gnu::noinline]] int bcast_any(const Start& start, const CallBuffer& data, int root) {
   int code = check_root(start.comm, root);
-  Parts parts;
-  EngineParts engine;
-  if (code == MPI_SUCCESS) code = refuse_in_place(data.memory, "only");
+  Blocks blocks;
+  EngineBlocks engine;
+  if (code == MPI_SUCCESS) code = reject_in_place(data.memory, "only");
   if (code == MPI_SUCCESS && start.comm.rank() == root) {
-    code = take_input(start, data, 1, &parts, &engine);
+    code = take_input(start, data, 1, &blocks, &engine);
   } else if (code == MPI_SUCCESS) {
-    code = take_output(start, data, 1, false, &parts, &engine);
+    code = take_output(start, data, 1, false, &blocks, &engine);
   }
   if (code != MPI_SUCCESS) return code;
   return from_collective(
@@ -310,8 +315,8 @@ struct EngineReduction {
 };
 
 /// Prepares the fast path: a predefined operator, not in place, and memory that the engine can use directly. Returns
-/// false if the call has to take the careful path.
-bool is_usual(const Reduction& asked, EngineReduction* engine) {
+/// false if the call has to take the slow path.
+bool is_fast(const Reduction& asked, EngineReduction* engine) {
   const Type* type = find_type(asked.type);
   if (type == nullptr || !type->predefined || type->size != static_cast<std::size_t>(type->upper)) return false;
   const canele_operator_t* op = predefined_operator(asked.op, type->basic);
@@ -324,8 +329,8 @@ bool is_usual(const Reduction& asked, EngineReduction* engine) {
 [[gnu::noinline]] int take_any_reduction(const Start& start, const Reduction& asked, EngineReduction* engine) {
   Buffer given;
   int code = get_buffer(asked.send, 0, asked.type, &given);
-  if (code == MPI_SUCCESS && !asked.receives) code = refuse_in_place(asked.send, "send");
-  if (code == MPI_SUCCESS && asked.receives) code = refuse_in_place(asked.receive, "receive");
+  if (code == MPI_SUCCESS && !asked.receives) code = reject_in_place(asked.send, "send");
+  if (code == MPI_SUCCESS && asked.receives) code = reject_in_place(asked.receive, "receive");
   Operator op;
   if (code == MPI_SUCCESS) code = get_operator(asked.op, *given.type, &op);
   if (code != MPI_SUCCESS) return code;
@@ -346,7 +351,7 @@ bool is_usual(const Reduction& asked, EngineReduction* engine) {
 }
 
 int take_reduction(const Start& start, const Reduction& asked, EngineReduction* engine) {
-  if (is_usual(asked, engine)) [[likely]]
+  if (is_fast(asked, engine)) [[likely]]
     return MPI_SUCCESS;
   return start.staging == nullptr ? kNeedsStaging : take_any_reduction(start, asked, engine);
 }
@@ -362,7 +367,7 @@ int start_barrier(const Start& start) {
   return from_collective(canele_ibarrier(start.comm.group(), start.options, start.request));
 }
 
-int start_bcast(const Start& start, Asked data, int root) {
+int start_bcast(const Start& start, CallBuffer data, int root) {
   if (Block block; start.comm.has_rank(root) && is_block(data, &block)) [[likely]] {
     return from_collective(
         canele_ibcast(start.comm.group(), block.memory, block.length, root, start.options, start.request));
@@ -370,14 +375,22 @@ int start_bcast(const Start& start, Asked data, int root) {
   return start.staging == nullptr ? kNeedsStaging : bcast_any(start, data, root);
 }
 
-int start_gather(const Start& start, Asked own, Asked all, int root) { return gather(start, own, all, root); }
-int start_gatherv(const Start& start, Asked own, AskedEach all, int root) { return gather(start, own, all, root); }
-int start_scatter(const Start& start, Asked all, Asked own, int root) { return scatter(start, all, own, root); }
-int start_scatterv(const Start& start, AskedEach all, Asked own, int root) { return scatter(start, all, own, root); }
-int start_allgather(const Start& start, Asked own, Asked all) { return allgather(start, own, all); }
-int start_allgatherv(const Start& start, Asked own, AskedEach all) { return allgather(start, own, all); }
-int start_alltoall(const Start& start, Asked send, Asked receive) { return alltoall(start, send, receive); }
-int start_alltoallv(const Start& start, AskedEach send, AskedEach receive) { return alltoall(start, send, receive); }
+int start_gather(const Start& start, CallBuffer own, CallBuffer all, int root) { return gather(start, own, all, root); }
+int start_gatherv(const Start& start, CallBuffer own, CallBufferV all, int root) {
+  return gather(start, own, all, root);
+}
+int start_scatter(const Start& start, CallBuffer all, CallBuffer own, int root) {
+  return scatter(start, all, own, root);
+}
+int start_scatterv(const Start& start, CallBufferV all, CallBuffer own, int root) {
+  return scatter(start, all, own, root);
+}
+int start_allgather(const Start& start, CallBuffer own, CallBuffer all) { return allgather(start, own, all); }
+int start_allgatherv(const Start& start, CallBuffer own, CallBufferV all) { return allgather(start, own, all); }
+int start_alltoall(const Start& start, CallBuffer send, CallBuffer receive) { return alltoall(start, send, receive); }
+int start_alltoallv(const Start& start, CallBufferV send, CallBufferV receive) {
+  return alltoall(start, send, receive);
+}
 
 int start_reduce(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
                  int root) {

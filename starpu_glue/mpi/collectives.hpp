@@ -23,7 +23,7 @@ struct Start {
 constexpr int kNeedsStaging = -1;
 
 /// Data as a call names it: `count` elements, for one rank or for each rank.
-struct Asked {
+struct CallBuffer {
   const void* memory;
   int count;
   MPI_Datatype type;
@@ -31,7 +31,7 @@ struct Asked {
 
 /// Data with a count and a displacement for each rank, as the calls with a v name it. If `types` is given (w calls), it
 /// is used instead of `type`, and the displacements are in bytes.
-struct AskedEach {
+struct CallBufferV {
   const void* memory;
   const int* counts;
   const int* places;
@@ -40,18 +40,18 @@ struct AskedEach {
 };
 
 /// All of these return MPI codes. On success the request is in progress or, without a request, the collective has
-/// ended. `own` is the part of this rank; `all` has one part for each rank. Arguments that MPI declares not significant
-/// on a rank (the receive buffer of a rank that is not the root) are not read.
+/// ended. `own` is the block of this rank; `all` has one block for each rank. Arguments that MPI declares not
+/// significant on a rank (the receive buffer of a rank that is not the root) are not read.
 int start_barrier(const Start& start);
-int start_bcast(const Start& start, Asked data, int root);
-int start_gather(const Start& start, Asked own, Asked all, int root);
-int start_gatherv(const Start& start, Asked own, AskedEach all, int root);
-int start_scatter(const Start& start, Asked all, Asked own, int root);
-int start_scatterv(const Start& start, AskedEach all, Asked own, int root);
-int start_allgather(const Start& start, Asked own, Asked all);
-int start_allgatherv(const Start& start, Asked own, AskedEach all);
-int start_alltoall(const Start& start, Asked send, Asked receive);
-int start_alltoallv(const Start& start, AskedEach send, AskedEach receive);
+int start_bcast(const Start& start, CallBuffer data, int root);
+int start_gather(const Start& start, CallBuffer own, CallBuffer all, int root);
+int start_gatherv(const Start& start, CallBuffer own, CallBufferV all, int root);
+int start_scatter(const Start& start, CallBuffer all, CallBuffer own, int root);
+int start_scatterv(const Start& start, CallBufferV all, CallBuffer own, int root);
+int start_allgather(const Start& start, CallBuffer own, CallBuffer all);
+int start_allgatherv(const Start& start, CallBuffer own, CallBufferV all);
+int start_alltoall(const Start& start, CallBuffer send, CallBuffer receive);
+int start_alltoallv(const Start& start, CallBufferV send, CallBufferV receive);
 
 int start_reduce(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
                  int root);

@@ -24,7 +24,7 @@
 namespace canele::mpi {
 
 constinit CommunicatorPool communicators_pool;
-constinit std::atomic<Communicator*> world_of_plain_calls{nullptr};
+constinit std::atomic<Communicator*> world_of_fast_calls{nullptr};
 
 namespace {
 
@@ -119,14 +119,14 @@ void close_retired() {
   const std::lock_guard guard(lock);
   bool any = false;
   for (Communicator* comm = all; comm != nullptr; comm = comm->next_) {
-    comm->kept_ = false;
+    comm->in_use_ = false;
     any = any || comm->retired_;
   }
   if (!any) return;
-  keep_communicators_in_use();
+  mark_communicators_in_use();
   for (Communicator *comm = all, *next; comm != nullptr; comm = next) {
     next = comm->next_;
-    if (comm->retired_ && !comm->kept_) comm->close();
+    if (comm->retired_ && !comm->in_use_) comm->close();
   }
 }
 
@@ -157,8 +157,8 @@ int get_communicator(MPI_Comm handle, Communicator** found) {
   return fail(MPI_ERR_COMM, "0x%x is not a communicator, or was freed", static_cast<unsigned>(handle));
 }
 
-/// Switches the fast path of calls on or off. Release: pairs with the acquire load in plain_world.
-void make_calls_plain(bool plain) { world_of_plain_calls.store(plain ? world() : nullptr, std::memory_order_release); }
+/// Switches the fast path of calls on or off. Release: pairs with the acquire load in fast_world.
+void enable_fast_path(bool enable) { world_of_fast_calls.store(enable ? world() : nullptr, std::memory_order_release); }
 
 int open_world(canele_engine_t* engine) {
   const int rank = canele_rank(engine);
@@ -207,29 +207,30 @@ int duplicate(Communicator& parent, MPI_Comm* made) {
 }
 
 int split(Communicator& parent, int color, int key, MPI_Comm* made) {
-  struct Wish {
+  struct Member {
     int color;
     int key;
     std::uint64_t number;  // used if this rank becomes a leader
   };
-  std::vector<Wish> wishes(static_cast<std::size_t>(parent.size()));
-  const Wish mine{color, key, next_number.fetch_add(1)};
+  std::vector<Member> all_members(static_cast<std::size_t>(parent.size()));
+  const Member mine{color, key, next_number.fetch_add(1)};
   const canele_parts_t parts{sizeof mine, nullptr, nullptr};
   Transfer exchange;
-  int code = from_engine(canele_iallgather(parent.group(), &mine, wishes.data(), &parts, nullptr, &exchange.engine));
+  int code =
+      from_engine(canele_iallgather(parent.group(), &mine, all_members.data(), &parts, nullptr, &exchange.engine));
   if (code == MPI_SUCCESS) code = exchange.wait(nullptr);
   if (code != MPI_SUCCESS) return code;
   *made = MPI_COMM_NULL;
   if (color == MPI_UNDEFINED) return MPI_SUCCESS;
   std::vector<int> members;
   for (int rank = 0; rank < parent.size(); ++rank) {
-    if (wishes[static_cast<std::size_t>(rank)].color == color) members.push_back(rank);
+    if (all_members[static_cast<std::size_t>(rank)].color == color) members.push_back(rank);
   }
-  const auto key_of = [&](int rank) { return wishes[static_cast<std::size_t>(rank)].key; };
+  const auto key_of = [&](int rank) { return all_members[static_cast<std::size_t>(rank)].key; };
   std::stable_sort(members.begin(), members.end(), [&](int a, int b) { return key_of(a) < key_of(b); });
   const int rank = static_cast<int>(std::find(members.begin(), members.end(), parent.rank()) - members.begin());
   const int leader = members.front();
-  const std::uint64_t number = wishes[static_cast<std::size_t>(leader)].number;
+  const std::uint64_t number = all_members[static_cast<std::size_t>(leader)].number;
   for (int& member : members) member = parent.world_rank(member);
   Communicator* comm = nullptr;
   code = Communicator::create(engine(), std::make_shared<const Ranks>(std::move(members)), rank,

@@ -67,7 +67,7 @@ class Communicator {
   /// Drops a reference. The last one retires the communicator: it is closed as soon as no request is on it.
   void drop_reference();
   /// Marks the communicator as used by a request. Called during close_retired().
-  void keep() { kept_ = true; }
+  void mark_in_use() { in_use_ = true; }
 
  private:
   Communicator(RanksPointer ranks, int rank, std::string label);
@@ -91,9 +91,9 @@ class Communicator {
   std::string label_;
   canele_session_t* agreements_ = nullptr;  // guarded by the lock in communicator.cpp
   std::atomic<nm_session_s*> nmad_{nullptr};
-  std::string name_;                     // guarded by the lock in communicator.cpp
-  bool retired_ = false, kept_ = false;  // guarded by the lock in communicator.cpp
-  Communicator* next_ = nullptr;         // list of all communicators, for forget_communicators
+  std::string name_;                       // guarded by the lock in communicator.cpp
+  bool retired_ = false, in_use_ = false;  // guarded by the lock in communicator.cpp
+  Communicator* next_ = nullptr;           // list of all communicators, for forget_communicators
   Communicator* previous_ = nullptr;
 };
 
@@ -122,11 +122,11 @@ inline Communicator* find_communicator(MPI_Comm handle) {
 /// Returns MPI_COMM_WORLD while MPI runs, else nullptr.
 inline Communicator* world() { return find_communicator(MPI_COMM_WORLD); }
 
-extern constinit std::atomic<Communicator*> world_of_plain_calls;
+extern constinit std::atomic<Communicator*> world_of_fast_calls;
 /// Returns MPI_COMM_WORLD while MPI runs and no profile is wanted, so that a call has no bookkeeping to do; else
 /// nullptr.
-inline Communicator* plain_world() { return world_of_plain_calls.load(std::memory_order_acquire); }
-void make_calls_plain(bool plain);
+inline Communicator* fast_world() { return world_of_fast_calls.load(std::memory_order_acquire); }
+void enable_fast_path(bool enable);
 
 /// Looks a communicator up like find_communicator, but returns an MPI code and sets the detail.
 int get_communicator(MPI_Comm handle, Communicator** found);

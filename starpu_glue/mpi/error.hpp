@@ -57,8 +57,8 @@ class Call {
   /// For calls that are legal at any time.
   static Call any_time(Function function) { return Call(function, 0); }
 
-  /// Returns true in the child of a fork: the call must return end(refuse_in_child()).
-  bool refused() const { return in_child; }
+  /// Returns true in the child of a fork: the call must return end(reject_in_child()).
+  bool rejected() const { return in_child; }
 
   /// Applies the communicator's error handler (null: MPI_COMM_WORLD's) if `code` is an error. Returns `code`.
   int end(int code, const Communicator* comm = nullptr) const {

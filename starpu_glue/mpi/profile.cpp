@@ -67,22 +67,22 @@ struct Table {
   std::atomic<bool> taken{true};
   Table* next = nullptr;
   Tally functions[kFunctionCount];
-  Tally between;      ///< from a request's start to the call that completes it, outside MPI.
-  Number elsewhere;   ///< requests that another thread has completed
-  Number mpi_ns;      ///< time inside MPI
-  Number overlap_ns;  ///< time outside MPI while a request was in flight
+  Tally between;           ///< from a request's start to the call that completes it, outside MPI.
+  Number by_other_thread;  ///< requests that another thread has completed
+  Number mpi_ns;           ///< time inside MPI
+  Number overlap_ns;       ///< time outside MPI while a request was in flight
   // Used by the owning thread only:
   Profiled* innermost = nullptr;
   std::uint64_t application_ns = 0;  ///< time outside MPI
-  std::uint64_t left_ns = 0;         ///< when the thread last left MPI; 0: never yet
+  std::uint64_t exit_ns = 0;         ///< when the thread last left MPI; 0: never yet
   std::uint64_t visits = 0;          ///< number of entries into MPI
 
   void clear() {
     for (Tally& one : functions) one.clear();
     between.clear();
-    for (Number* one : {&elsewhere, &mpi_ns, &overlap_ns}) one->set(0);
+    for (Number* one : {&by_other_thread, &mpi_ns, &overlap_ns}) one->set(0);
     innermost = nullptr;
-    application_ns = left_ns = visits = 0;
+    application_ns = exit_ns = visits = 0;
   }
 };
 
@@ -91,7 +91,7 @@ constinit std::atomic<bool> on{false};
 namespace {
 
 constinit std::atomic<Table*> all{nullptr};
-constinit std::atomic<std::size_t> tables{0}, refused{0};
+constinit std::atomic<std::size_t> tables{0}, uncounted{0};
 constinit std::atomic<std::int64_t> in_flight{0};
 constinit std::uint64_t began_ns = 0;
 constinit Table* main_table = nullptr;
@@ -102,7 +102,7 @@ Table* take_table() {
     bool taken = false;
     if (!table->taken.compare_exchange_strong(taken, true, std::memory_order_acquire)) continue;
     table->innermost = nullptr;
-    table->left_ns = 0;
+    table->exit_ns = 0;
     return table;
   }
   if (tables.fetch_add(1, relaxed) >= kMostThreads) {
@@ -121,16 +121,16 @@ Table* take_table() {
 /// Returns the table when the thread ends.
 struct Lease {
   Table* table = nullptr;
-  bool refused = false;
+  bool uncounted = false;
 
   ~Lease() {
     if (table != nullptr) table->taken.store(false, std::memory_order_release);  // pairs with take_table
   }
   Table* get() {
-    if (table != nullptr || refused) return table;
+    if (table != nullptr || uncounted) return table;
     table = take_table();
-    refused = table == nullptr;
-    if (refused) profile::refused.fetch_add(1, relaxed);
+    uncounted = table == nullptr;
+    if (uncounted) profile::uncounted.fetch_add(1, relaxed);
     return table;
   }
 };
@@ -192,7 +192,7 @@ std::string json(int rank, int ranks, std::uint64_t wall_ns) {
   for (const Table* table = all.load(std::memory_order_acquire); table != nullptr; table = table->next) {
     for (std::size_t i = 0; i < kFunctionCount; ++i) sum.functions[i].merge(table->functions[i]);
     sum.between.merge(table->between);
-    sum.elsewhere.add(table->elsewhere.get());
+    sum.by_other_thread.add(table->by_other_thread.get());
     append(&threads, "%s{\"main\": %s, \"mpi_s\": %.9f}", threads.empty() ? "" : ", ",
            table == main_table ? "true" : "false", seconds(table->mpi_ns.get()));
   }
@@ -202,9 +202,9 @@ std::string json(int rank, int ranks, std::uint64_t wall_ns) {
   append(&text, "  \"mpi_s\": %.9f, \"application_s\": %.9f, \"overlappable_s\": %.9f,\n", seconds(mpi_ns),
          seconds(wall_ns - mpi_ns), main_table == nullptr ? 0 : seconds(main_table->overlap_ns.get()));
   text += "  \"threads\": [" + threads + "],\n";
-  append(&text, "  \"threads_not_counted\": %zu,\n  \"between_call_and_wait\": {", refused.load(relaxed));
+  append(&text, "  \"threads_not_counted\": %zu,\n  \"between_call_and_wait\": {", uncounted.load(relaxed));
   append_tally(&text, sum.between);
-  append(&text, ", \"by_other_threads\": %llu},\n", static_cast<unsigned long long>(sum.elsewhere.get()));
+  append(&text, ", \"by_other_threads\": %llu},\n", static_cast<unsigned long long>(sum.by_other_thread.get()));
   append_functions(&text, sum.functions);
   return text;
 }
@@ -228,11 +228,11 @@ bool write(const char* pattern, int rank, const std::string& text) {
 
 void start() {
   for (Table* table = all.load(std::memory_order_acquire); table != nullptr; table = table->next) table->clear();
-  refused.store(0, relaxed);
+  uncounted.store(0, relaxed);
   in_flight.store(0, relaxed);
   main_table = lease.get();
   began_ns = now_ns();
-  if (main_table != nullptr) main_table->left_ns = began_ns;
+  if (main_table != nullptr) main_table->exit_ns = began_ns;
   on.store(true, std::memory_order_release);
 }
 
@@ -251,8 +251,8 @@ void Profiled::enter(Function function) {
   table_->innermost = this;
   if (outer_ != nullptr) return;
   ++table_->visits;
-  if (table_->left_ns == 0) return;
-  const std::uint64_t outside = begin_ns_ - table_->left_ns;
+  if (table_->exit_ns == 0) return;
+  const std::uint64_t outside = begin_ns_ - table_->exit_ns;
   table_->application_ns += outside;
   if (in_flight.load(relaxed) > 0) table_->overlap_ns.add(outside);
 }
@@ -266,7 +266,7 @@ void Profiled::leave() {
     return;
   }
   table_->mpi_ns.add(spent);
-  table_->left_ns = now;
+  table_->exit_ns = now;
 }
 
 void Started::note_now() {
@@ -283,7 +283,7 @@ void Started::completed_now() {
   if (own == table_) {
     if (own->visits != visit_) own->between.take(own->application_ns - application_ns_);
   } else if (own != nullptr) {
-    own->elsewhere.add(1);
+    own->by_other_thread.add(1);
   }
   table_ = nullptr;
 }

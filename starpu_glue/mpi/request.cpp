@@ -19,32 +19,32 @@ constinit thread_local FreeRequests free_requests;
 namespace {
 
 /// Runs at the end of a thread that keeps requests.
-struct Leaving {
+struct ThreadExit {
   bool armed = false;
-  ~Leaving() {
-    if (armed) free_requests.leave();
+  ~ThreadExit() {
+    if (armed) free_requests.on_thread_exit();
   }
 };
-thread_local Leaving leaving;
+thread_local ThreadExit thread_exit;
 
-/// Takes a request that the caller posts and then passes to settle_request.
-int take_request(Communicator& comm, bool receive, std::uint8_t duties, Request** made) {
+/// Takes a request that the caller posts and then passes to publish_request.
+int take_request(Communicator& comm, bool receive, std::uint8_t flags, Request** made) {
   Request* request = free_requests.take();
   if (request == nullptr) return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another request");
-  request->begin(comm, receive, duties);
+  request->begin(comm, receive, flags);
   if (profile::on.load(std::memory_order_relaxed)) {
     request->started.note();
-    request->duties |= Request::profiled;
+    request->flags |= Request::profiled;
   }
   *made = request;
   return MPI_SUCCESS;
 }
 
 int new_request(const Endpoint& endpoint, const Buffer& buffer, bool receive, Request** made) {
-  const std::uint8_t duties = endpoint.nobody() ? Request::nobody : 0;
-  const int code = take_request(*endpoint.comm, receive, duties, made);
-  if (code != MPI_SUCCESS || endpoint.nobody() || buffer.type->dense || buffer.type->predefined) return code;
-  (*made)->duties |= Request::typed;
+  const std::uint8_t flags = endpoint.is_proc_null() ? Request::proc_null : 0;
+  const int code = take_request(*endpoint.comm, receive, flags, made);
+  if (code != MPI_SUCCESS || endpoint.is_proc_null() || buffer.type->dense || buffer.type->predefined) return code;
+  (*made)->flags |= Request::typed;
   (*made)->type = const_cast<Type*>(buffer.type);
   add_reference(*(*made)->type);
   return MPI_SUCCESS;
@@ -73,7 +73,7 @@ void free_when_finalized(canele_request_t*, unsigned, void* argument) {
 
 bool FreeRequests::join() {
   if (thread_ == Thread::fresh) {
-    leaving.armed = true;  // constructs the thread_local, so that its destructor runs at the end of the thread
+    thread_exit.armed = true;  // constructs the thread_local, so that its destructor runs at the end of the thread
     thread_ = Thread::joined;
     room_ = kMost;
   }
@@ -88,7 +88,7 @@ Request* FreeRequests::take_from_pool() {
     if (made == nullptr) break;
     give(*made);
   }
-  return take_kept();
+  return take_cached();
 }
 
 void FreeRequests::give_to_pool(Request& request) {
@@ -98,11 +98,11 @@ void FreeRequests::give_to_pool(Request& request) {
 }
 
 void FreeRequests::give_half() {
-  requests_pool.give_some(kMost / 2, [this]() -> Request& { return *take_kept(); });
+  requests_pool.give_some(kMost / 2, [this]() -> Request& { return *take_cached(); });
 }
 
-void FreeRequests::leave() {
-  while (first_ != nullptr) requests_pool.give(*take_kept());
+void FreeRequests::on_thread_exit() {
+  while (first_ != nullptr) requests_pool.give(*take_cached());
   room_ = 0;
   thread_ = Thread::ended;
 }
@@ -118,7 +118,7 @@ int get_buffer(const void* memory, int count, MPI_Datatype type, Buffer* buffer)
 }
 
 int get_message(const Endpoint& endpoint, const void* memory, int count, MPI_Datatype type, Buffer* buffer) {
-  return get_buffer(memory, count, endpoint.nobody() && type == MPI_DATATYPE_NULL ? MPI_BYTE : type, buffer);
+  return get_buffer(memory, count, endpoint.is_proc_null() && type == MPI_DATATYPE_NULL ? MPI_BYTE : type, buffer);
 }
 
 int get_destination(MPI_Comm comm, int rank, int tag, Endpoint* endpoint) {
@@ -143,8 +143,8 @@ int start_send(const Endpoint& to, const Buffer& buffer, bool synchronous, MPI_R
   Request* request = nullptr;
   int code = new_request(to, buffer, false, &request);
   if (code != MPI_SUCCESS) return code;
-  if (!to.nobody()) code = request->send(to.comm->messages(), to.world_rank, to.tag, buffer, synchronous);
-  return settle_request(*request, code, handle);
+  if (!to.is_proc_null()) code = request->send(to.comm->messages(), to.world_rank, to.tag, buffer, synchronous);
+  return publish_request(*request, code, handle);
 }
 
 int start_receive(const Endpoint& from, const Buffer& buffer, MPI_Request* handle) {
@@ -152,44 +152,44 @@ int start_receive(const Endpoint& from, const Buffer& buffer, MPI_Request* handl
   int code = new_request(from, buffer, true, &request);
   if (code != MPI_SUCCESS) return code;
   request->room = buffer.size();
-  if (!from.nobody()) {
+  if (!from.is_proc_null()) {
     code = request->receive(from.comm->messages(), from.world_rank, from.tag, from.mask, buffer);
   }
-  return settle_request(*request, code, handle);
+  return publish_request(*request, code, handle);
 }
 
 int new_collective(Communicator& comm, Request** made) { return take_request(comm, false, Request::collective, made); }
 
-int settle_request(Request& request, int code, MPI_Request* handle) {
+int publish_request(Request& request, int code, MPI_Request* handle) {
   if (code == MPI_SUCCESS) {
     *handle = RequestPool::open(request);
   } else {
-    if (request.duties != 0) discharge(request);
+    if (request.flags != 0) finish_flags(request);
     free_requests.give(request);
   }
   return code;
 }
 
-int refuse_request(MPI_Request handle) {
+int reject_request(MPI_Request handle) {
   return fail(MPI_ERR_REQUEST, "0x%x is not a request, or was completed before", static_cast<unsigned>(handle));
 }
 
-void discharge(Request& request) {
-  if (request.must(Request::profiled)) request.started.completed();
-  if (request.must(Request::typed)) drop_reference(*request.type);
-  if (request.must(Request::collective)) request.staging.reset();
-  request.duties = 0;
+void finish_flags(Request& request) {
+  if (request.has(Request::profiled)) request.started.completed();
+  if (request.has(Request::typed)) drop_reference(*request.type);
+  if (request.has(Request::collective)) request.staging.reset();
+  request.flags = 0;
 }
 
-void keep_communicators_in_use() {
+void mark_communicators_in_use() {
   requests_pool.each([](Request& request) {  // each(), not each_live(): requests of blocking calls have no handle
-    if (Communicator* const comm = request.on.load(std::memory_order_acquire); comm != nullptr) comm->keep();
+    if (Communicator* const comm = request.on.load(std::memory_order_acquire); comm != nullptr) comm->mark_in_use();
   });
 }
 
 canele_status_t outcome_of(const Request& request) {
   canele_status_t outcome{};
-  if (!request.must(Request::nobody)) canele_request_status(&request.engine, &outcome);
+  if (!request.has(Request::proc_null)) canele_request_status(&request.engine, &outcome);
   return outcome;
 }
 
@@ -198,17 +198,17 @@ int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle
   const bool again = RequestPool::handle_of(request) != *handle;  // true if the program gave it twice in one call
   if (again) {
     fill_empty_status(status);
-    code = refuse_request(*handle);
-  } else if (request.must(Request::nobody)) {
-    fill_nobody_status(status);
+    code = reject_request(*handle);
+  } else if (request.has(Request::proc_null)) {
+    fill_proc_null_status(status);
   } else if (request.is_receive) {
     fill_status(request.comm(), outcome, status);
     limit_size(outcome, request.room, status);
     if (outcome.cancelled == 0) code = from_status(outcome.error, outcome.source);
   } else {
     fill_empty_status(status);
-    code = request.must(Request::collective) ? complete_collective(outcome, request.staging)
-                                             : from_status(outcome.error, outcome.source);
+    code = request.has(Request::collective) ? complete_collective(outcome, request.staging)
+                                            : from_status(outcome.error, outcome.source);
   }
   if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
   if (!again) free_request(request);
@@ -230,9 +230,9 @@ int complete_collective(const canele_status_t& outcome, const Staging& staging) 
 }
 
 int abandon(Request& request) {
-  if (request.must(Request::collective))
+  if (request.has(Request::collective))
     return fail(MPI_ERR_REQUEST, "the request of a collective cannot be freed; wait for it");
-  if (request.must(Request::nobody)) {
+  if (request.has(Request::proc_null)) {
     free_request(request);
     return MPI_SUCCESS;
   }
@@ -269,7 +269,7 @@ void fill_empty_status(MPI_Status* status) {
   *status = MPI_Status{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS, 0, 0};
 }
 
-void fill_nobody_status(MPI_Status* status) {
+void fill_proc_null_status(MPI_Status* status) {
   if (status == MPI_STATUS_IGNORE) return;
   *status = MPI_Status{MPI_PROC_NULL, MPI_ANY_TAG, MPI_SUCCESS, 0, 0};
 }

@@ -5,7 +5,7 @@
 // The object is the slot of its handle. It is reused without being freed or zeroed. Each thread keeps some free
 // requests, so a request costs no allocation and usually touches no memory that threads share.
 //
-//     line 0        handle, communicator, duties: what starting and completing a message touch here
+//     line 0        handle, communicator, flags: what starting and completing a message touch here
 //     line 1-6      the engine's request
 //     line 7, 8     what is needed if data is no block, and of collectives
 #pragma once
@@ -27,31 +27,31 @@ struct Request;
 
 /// The first cache line of a request.
 struct RequestHead {
-  /// What has to be done at completion besides returning the slot. Usually nothing.
-  enum Duty : std::uint8_t {
-    nobody = 1,      ///< MPI_PROC_NULL: complete from the start
+  /// What completion has to do besides returning the slot. Usually no flag is set.
+  enum Flag : std::uint8_t {
+    proc_null = 1,   ///< MPI_PROC_NULL: complete from the start
     collective = 2,  ///< its results have to be delivered
     profiled = 4,    ///< `started` has to be notified
     typed = 8        ///< the reference on `type` has to be dropped
   };
 
-  std::atomic<Communicator*> on{nullptr};  ///< null: free; atomic for keep_communicators_in_use only
+  std::atomic<Communicator*> on{nullptr};  ///< null: free; atomic for mark_communicators_in_use only
   union {
     Request* next_free = nullptr;  ///< in the list of free requests that a thread keeps
     std::size_t room;              ///< of a pending receive: size of its buffer in bytes
   };
-  std::uint8_t duties = 0;
+  std::uint8_t flags = 0;
   bool is_receive = false;
   profile::Started started;
 
   /// Puts the request to use; no handle names it yet.
-  void begin(Communicator& comm, bool receive, std::uint8_t duties_at_end) {
+  void begin(Communicator& comm, bool receive, std::uint8_t initial_flags) {
     on.store(&comm, std::memory_order_release);
     is_receive = receive;
-    duties = duties_at_end;
+    flags = initial_flags;
   }
   Communicator& comm() const { return *on.load(std::memory_order_relaxed); }
-  bool must(Duty duty) const { return (duties & duty) != 0; }
+  bool has(Flag flag) const { return (flags & flag) != 0; }
 };
 
 /// A request. For a collective, the transfer holds the engine's request only.
@@ -77,9 +77,9 @@ class FreeRequests {
   static constexpr int kMost = 256, kBatch = 32;
 
   /// Takes a request that no handle names; nullptr if there is no memory.
-  Request* take() { return first_ != nullptr ? take_kept() : take_from_pool(); }
+  Request* take() { return first_ != nullptr ? take_cached() : take_from_pool(); }
   /// Takes a request that the thread keeps; nullptr if it keeps none.
-  Request* take_kept() {
+  Request* take_cached() {
     Request* request = first_;
     if (request == nullptr) [[unlikely]]
       return nullptr;
@@ -88,7 +88,7 @@ class FreeRequests {
     return request;
   }
   void give(Request& request) {
-    request.on.store(nullptr, std::memory_order_release);  // pairs with the acquire load in keep_communicators_in_use
+    request.on.store(nullptr, std::memory_order_release);  // pairs with the acquire load in mark_communicators_in_use
     if (room_ == 0) [[unlikely]]
       return give_to_pool(request);
     request.next_free = first_;
@@ -97,7 +97,7 @@ class FreeRequests {
   }
 
   /// Called at the end of the thread, which keeps no requests from then on.
-  void leave();
+  void on_thread_exit();
 
  private:
   enum class Thread : std::uint8_t { fresh, joined, ended };
@@ -120,7 +120,7 @@ struct Endpoint {
   std::uint64_t tag = 0;
   std::uint64_t mask = CANELE_TAG_EXACT;
 
-  bool nobody() const { return world_rank == MPI_PROC_NULL; }
+  bool is_proc_null() const { return world_rank == MPI_PROC_NULL; }
 };
 
 /// These functions check the arguments of a call. They return MPI codes.
@@ -134,27 +134,27 @@ int get_source(MPI_Comm comm, int rank, int tag, Endpoint* endpoint);
 int start_send(const Endpoint& to, const Buffer& buffer, bool synchronous, MPI_Request* handle);
 int start_receive(const Endpoint& from, const Buffer& buffer, MPI_Request* handle);
 
-/// Makes a request for a collective. The caller starts it with `engine` and `staging`, and then calls settle_request.
+/// Makes a request for a collective. The caller starts it with `engine` and `staging`, and then calls publish_request.
 int new_collective(Communicator& comm, Request** made);
 /// Returns the handle of a started request, or frees the request if `code` is an error. Returns `code`.
-int settle_request(Request& request, int code, MPI_Request* handle);
+int publish_request(Request& request, int code, MPI_Request* handle);
 
 /// Sets the detail for a handle that was not found. Returns an MPI code.
-int refuse_request(MPI_Request handle);
+int reject_request(MPI_Request handle);
 
 /// Finds the request of a live handle; nullptr for MPI_REQUEST_NULL. Returns an MPI code.
 inline int get_request(MPI_Request handle, Request** found) {
   *found = handle == MPI_REQUEST_NULL ? nullptr : requests_pool.find(handle);
-  return *found != nullptr || handle == MPI_REQUEST_NULL ? MPI_SUCCESS : refuse_request(handle);
+  return *found != nullptr || handle == MPI_REQUEST_NULL ? MPI_SUCCESS : reject_request(handle);
 }
 
-/// Performs the duties of a request at its completion.
-void discharge(Request& request);
+/// Does what the flags of a request demand at its completion.
+void finish_flags(Request& request);
 
 /// Returns the slot of a finalized request; its handle becomes stale.
 inline void free_request(Request& request) {
-  if (request.duties != 0) [[unlikely]]
-    discharge(request);
+  if (request.flags != 0) [[unlikely]]
+    finish_flags(request);
   RequestPool::close(request);
   free_requests.give(request);
 }
@@ -162,7 +162,7 @@ inline void free_request(Request& request) {
 /// Returns true once the request is finalized; does not make progress.
 inline bool is_done(Request& request) {
   canele_request_t* const one = &request.engine;
-  return request.must(Request::nobody) || canele_find_done(1, &one, 0) == 0;
+  return request.has(Request::proc_null) || canele_find_done(1, &one, 0) == 0;
 }
 /// Returns the outcome of a request that is done.
 canele_status_t outcome_of(const Request& request);
@@ -177,14 +177,14 @@ int complete_collective(const canele_status_t& outcome, const Staging& staging);
 /// Frees the request as soon as it is finalized. Not for collectives: MPI_ERR_REQUEST.
 int abandon(Request& request);
 
-/// Calls Communicator::keep() of each communicator that a request is on.
-void keep_communicators_in_use();
+/// Calls Communicator::mark_in_use() of each communicator that a request is on.
+void mark_communicators_in_use();
 
 void fill_status(const Communicator& comm, const canele_status_t& outcome, MPI_Status* status);
 /// Corrects the status after fill_status() if the message may have been longer than its receive. Only the first `room`
 /// bytes were received.
 void limit_size(const canele_status_t& outcome, std::size_t room, MPI_Status* status);
 void fill_empty_status(MPI_Status* status);
-void fill_nobody_status(MPI_Status* status);
+void fill_proc_null_status(MPI_Status* status);
 
 }  // namespace canele::mpi

@@ -20,21 +20,21 @@
 
 namespace canele::mpi {
 
-/// The parts of a buffer, one for each rank, as a call describes them. Counts and types have been checked.
-struct Parts {
+/// The blocks of a buffer, one for each rank, as a call describes them. Counts and types have been checked.
+struct Blocks {
   char* memory = nullptr;
   int ranks = 0;
-  std::int64_t count = 0;  ///< elements of each part, if all parts are equal
+  std::int64_t count = 0;  ///< elements of each block, if all blocks are equal
   const Type* type = nullptr;
-  const int* counts = nullptr;  ///< otherwise: elements of each part
-  const int* places = nullptr;  ///< displacements: in extents of the type, or in bytes if each part has its own type
+  const int* counts = nullptr;  ///< otherwise: elements of each block
+  const int* places = nullptr;  ///< displacements: in extents of the type, or in bytes if each block has its own type
   const MPI_Datatype* types = nullptr;
 
-  Buffer part(int rank) const;
+  Buffer block(int rank) const;
 };
 
-/// The parts as the engine takes them. `parts` points into the object, so it must not be moved.
-struct EngineParts {
+/// The blocks as the engine takes them. `parts` points into the object, so it must not be moved.
+struct EngineBlocks {
   char* memory = nullptr;
   std::vector<std::size_t> lengths;
   std::vector<std::size_t> offsets;
@@ -44,15 +44,15 @@ struct EngineParts {
 /// How the elements of a type are laid out in slots for a reduction. The first byte of element i is at i * pitch. An
 /// operator of the program gets a pointer `shift` bytes before it.
 ///
-///     straight   a type without gaps: as in the program's memory           |aaaa|bbbb|
+///     dense      a type without gaps: as in the program's memory           |aaaa|bbbb|
 ///     by extent  it has gaps, but keeps within its extent: a copy alike    |aa  |bb  |
-///     apart      it reaches out of its extent (a column of a matrix, made  |a a a a |b b b b |
+///     separate   it reaches out of its extent (a column of a matrix, made  |a a a a |b b b b |
 ///                so small that the next begins one element later): a copy of each, and one call for each
 struct Slots {
   std::size_t pitch = 1;
   std::ptrdiff_t shift = 0;
-  bool straight = false;
-  bool apart = false;
+  bool dense = false;
+  bool separate = false;
 };
 
 Slots slots_of(const Type& type);
@@ -66,9 +66,9 @@ class Staging {
   Staging& operator=(const Staging&) = delete;
 
   /// Prepares the memory that the engine reads. Returns an MPI code.
-  int input(const Parts& parts, EngineParts* engine);
+  int input(const Blocks& blocks, EngineBlocks* engine);
   /// Prepares the memory that the engine writes and, if `filled`, also reads.
-  int output(const Parts& parts, bool filled, EngineParts* engine);
+  int output(const Blocks& blocks, bool filled, EngineBlocks* engine);
 
   /// Prepares a reduction's operator. `type` gets a reference if the engine calls the program's function.
   void combine_with(const Operator& op, const Type& type, canele_operator_t* engine);
@@ -89,7 +89,7 @@ class Staging {
   };
 
   static void call_user(const void* in, void* inout, std::size_t count, void* staging);
-  void aim(const Buffer& to, const char* from, bool slots);
+  void add_target(const Buffer& to, const char* from, bool slots);
 
   std::unique_ptr<char[]> input_;
   std::unique_ptr<char[]> output_;

@@ -36,7 +36,7 @@ constinit std::atomic<bool> forks_noticed{false};
 void after_fork_in_child() {
   if (current.load(std::memory_order_relaxed) == Phase::before) return;
   in_child = true;
-  make_calls_plain(false);
+  enable_fast_path(false);
 }
 
 /// Returns "CANELE_STRATEGY=..." for NMAD_STRATEGY, or "".
@@ -90,7 +90,7 @@ void add_worker(std::vector<const char*>& settings) {
 
 }  // namespace
 
-int refuse_in_child() {
+int reject_in_child() {
   return fail(MPI_ERR_OTHER,
               "this process is the child of a fork, and MPI belongs to its parent; expected: a new program, or a fork "
               "before MPI_Init");
@@ -110,7 +110,7 @@ bool worker_wanted() {
 int thread_level() { return level.load(std::memory_order_relaxed); }
 
 int start(int asked_level) {
-  if (in_child) return refuse_in_child();
+  if (in_child) return reject_in_child();
   if (!forks_noticed.exchange(true) && pthread_atfork(nullptr, nullptr, after_fork_in_child) != 0)
     return fail(MPI_ERR_NO_MEM, "no memory to notice forks");
   Phase expected = Phase::before;
@@ -146,7 +146,7 @@ int start(int asked_level) {
   running.store(made, std::memory_order_release);                // pairs with the acquire load in engine()
   if (profile_file() != nullptr) profile::start();
   current.store(Phase::running, std::memory_order_release);  // pairs with the acquire load in phase()
-  if (profile_file() == nullptr) make_calls_plain(true);
+  if (profile_file() == nullptr) enable_fast_path(true);
   return MPI_SUCCESS;
 }
 
@@ -155,7 +155,7 @@ int stop() {
   if (!current.compare_exchange_strong(expected, Phase::ending)) {
     return fail(MPI_ERR_OTHER, "MPI_Finalize is running already in another thread");
   }
-  make_calls_plain(false);
+  enable_fast_path(false);
   if (const char* file = profile_file()) profile::stop(file, canele_rank(engine()), canele_size(engine()));
   // seq_cst, as in EngineUse: either this thread sees the user, or the user sees no engine.
   canele_engine_t* last = running.exchange(nullptr, std::memory_order_seq_cst);

@@ -22,7 +22,7 @@ Phase phase();
 extern constinit bool in_child __attribute__((visibility("hidden")));
 
 /// Returns that error, with a detail.
-int refuse_in_child();
+int reject_in_child();
 
 /// Returns the engine between MPI_Init and MPI_Finalize, else nullptr. For MPI calls, which may not overlap those two.
 canele_engine_t* engine();

@@ -24,8 +24,8 @@ struct Buffer {
   const Type* type = nullptr;
 
   std::size_t size() const { return type->size * static_cast<std::size_t>(count); }
-  /// Returns the `index`-th of equal parts.
-  Buffer part(int index) const {
+  /// Returns the `index`-th of equal blocks.
+  Buffer block(int index) const {
     const std::ptrdiff_t step = static_cast<std::ptrdiff_t>(count) * type->extent();
     return {static_cast<char*>(memory) + index * step, count, type};
   }

@@ -65,7 +65,7 @@ class Builder {
   explicit Builder(Type& type) : type_(type) {}
 
   /// Updates bounds, alignment and nesting for `count` elements from `first` on, `stride` bytes apart.
-  void bound(const Type& element, std::ptrdiff_t first, std::size_t count, std::ptrdiff_t stride) {
+  void extend_bounds(const Type& element, std::ptrdiff_t first, std::size_t count, std::ptrdiff_t stride) {
     if (count == 0) return;
     const std::ptrdiff_t last = first + static_cast<std::ptrdiff_t>(count - 1) * stride;
     const std::ptrdiff_t low = std::min(first, last);
@@ -101,8 +101,8 @@ class Builder {
     }
     if (type_.explicit_bounds) return;
     const auto alignment = static_cast<std::ptrdiff_t>(type_.alignment);
-    const std::ptrdiff_t over = type_.extent() % alignment;
-    if (over > 0) type_.upper += alignment - over;  // MPI's epsilon: arrays of the type stay aligned
+    const std::ptrdiff_t remainder = type_.extent() % alignment;
+    if (remainder > 0) type_.upper += alignment - remainder;  // MPI's epsilon: arrays of the type stay aligned
   }
 
  private:
@@ -134,7 +134,7 @@ class Builder {
 };
 
 /// Keeps `element` alive as a constituent of `type`.
-int adopt(Type& type, Type& element) {
+int add_constituent(Type& type, Type& element) {
   if (element.nesting >= kMaxNesting) {
     return fail(MPI_ERR_TYPE, "datatypes are nested more than %d deep; build the type in fewer steps", kMaxNesting);
   }
@@ -170,7 +170,7 @@ int place_blocks(Type& type, std::span<const int> blocks, ElementAt element_at, 
     if (const int code = check_size(1, blocks[i], element); code != MPI_SUCCESS) return code;
     const auto count = static_cast<std::size_t>(blocks[i]);
     const std::ptrdiff_t displacement = displacement_at(i);
-    builder.bound(element, displacement, count, element.extent());
+    builder.extend_bounds(element, displacement, count, element.extent());
     builder.place(repeat(element, displacement, count, element.extent()));
   }
   builder.finish();
@@ -178,7 +178,7 @@ int place_blocks(Type& type, std::span<const int> blocks, ElementAt element_at, 
 }
 
 /// Returns the finished type in *made, or frees it after an error.
-int settle(int code, Type* type, Type** made) {
+int finish_type(int code, Type* type, Type** made) {
   if (code == MPI_SUCCESS) {
     type->seal();
     *made = type;
@@ -198,8 +198,8 @@ int place_vector(Type& type, std::size_t count, std::size_t block, std::ptrdiff_
   Builder builder(type);
   if (count == 0 || block == 0) return MPI_SUCCESS;
   const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(count - 1) * stride;
-  builder.bound(element, 0, block, element.extent());
-  builder.bound(element, last, block, element.extent());
+  builder.extend_bounds(element, 0, block, element.extent());
+  builder.extend_bounds(element, last, block, element.extent());
   const Run row = repeat(element, 0, block, element.extent());
   if (row.count != 0) {
     if (const auto run = stack_runs(row, 0, count, stride)) {
@@ -243,9 +243,9 @@ int make_contiguous(std::int64_t count, Type& element, Type** made) {
   Type* type = nullptr;
   if (const int code = new_type(MPI_COMBINER_CONTIGUOUS, &type); code != MPI_SUCCESS) return code;
   type->contents.integers = {to_int(count)};
-  int code = adopt(*type, element);
+  int code = add_constituent(*type, element);
   if (code == MPI_SUCCESS) code = place_vector(*type, 1, static_cast<std::size_t>(count), 0, element);
-  return settle(code, type, made);
+  return finish_type(code, type, made);
 }
 
 int make_vector(std::int64_t count, std::int64_t block, std::ptrdiff_t stride, bool bytes, Type& element, Type** made) {
@@ -261,11 +261,11 @@ int make_vector(std::int64_t count, std::int64_t block, std::ptrdiff_t stride, b
     type->contents.integers.push_back(to_int(stride));
     stride *= element.extent();
   }
-  int code = adopt(*type, element);
+  int code = add_constituent(*type, element);
   if (code == MPI_SUCCESS) {
     code = place_vector(*type, static_cast<std::size_t>(count), static_cast<std::size_t>(block), stride, element);
   }
-  return settle(code, type, made);
+  return finish_type(code, type, made);
 }
 
 int make_indexed(std::span<const int> blocks, std::span<const int> displacements, Type& element, Type** made) {
@@ -275,13 +275,13 @@ int make_indexed(std::span<const int> blocks, std::span<const int> displacements
   integers = {static_cast<int>(blocks.size())};
   integers.insert(integers.end(), blocks.begin(), blocks.end());
   integers.insert(integers.end(), displacements.begin(), displacements.end());
-  int code = adopt(*type, element);
+  int code = add_constituent(*type, element);
   if (code == MPI_SUCCESS) {
     code = place_blocks(
         *type, blocks, [&](std::size_t) -> Type& { return element; },
         [&](std::size_t i) { return displacements[i] * element.extent(); });
   }
-  return settle(code, type, made);
+  return finish_type(code, type, made);
 }
 
 int make_hindexed(std::span<const int> blocks, std::span<const MPI_Aint> displacements, Type& element, Type** made) {
@@ -291,12 +291,12 @@ int make_hindexed(std::span<const int> blocks, std::span<const MPI_Aint> displac
   integers = {static_cast<int>(blocks.size())};
   integers.insert(integers.end(), blocks.begin(), blocks.end());
   type->contents.addresses.assign(displacements.begin(), displacements.end());
-  int code = adopt(*type, element);
+  int code = add_constituent(*type, element);
   if (code == MPI_SUCCESS) {
     code = place_blocks(
         *type, blocks, [&](std::size_t) -> Type& { return element; }, [&](std::size_t i) { return displacements[i]; });
   }
-  return settle(code, type, made);
+  return finish_type(code, type, made);
 }
 
 int make_struct(std::span<const int> blocks, std::span<const MPI_Aint> displacements, std::span<Type* const> elements,
@@ -308,33 +308,33 @@ int make_struct(std::span<const int> blocks, std::span<const MPI_Aint> displacem
   integers.insert(integers.end(), blocks.begin(), blocks.end());
   type->contents.addresses.assign(displacements.begin(), displacements.end());
   int code = MPI_SUCCESS;
-  for (std::size_t i = 0; i < elements.size() && code == MPI_SUCCESS; ++i) code = adopt(*type, *elements[i]);
+  for (std::size_t i = 0; i < elements.size() && code == MPI_SUCCESS; ++i) code = add_constituent(*type, *elements[i]);
   if (code == MPI_SUCCESS) {
     code = place_blocks(
         *type, blocks, [&](std::size_t i) -> Type& { return *elements[i]; },
         [&](std::size_t i) { return displacements[i]; });
   }
-  return settle(code, type, made);
+  return finish_type(code, type, made);
 }
 
 int make_resized(Type& element, std::ptrdiff_t lower, std::ptrdiff_t extent, Type** made) {
   Type* type = nullptr;
   if (const int code = new_type(MPI_COMBINER_RESIZED, &type); code != MPI_SUCCESS) return code;
   type->contents.addresses = {lower, extent};
-  int code = adopt(*type, element);
+  int code = add_constituent(*type, element);
   if (code == MPI_SUCCESS) code = place_vector(*type, 1, 1, 0, element);
   type->lower = lower;
   type->upper = lower + extent;
   type->explicit_bounds = true;
-  return settle(code, type, made);
+  return finish_type(code, type, made);
 }
 
 int make_duplicate(Type& element, Type** made) {
   Type* type = nullptr;
   if (const int code = new_type(MPI_COMBINER_DUP, &type); code != MPI_SUCCESS) return code;
-  int code = adopt(*type, element);
+  int code = add_constituent(*type, element);
   if (code == MPI_SUCCESS) code = place_vector(*type, 1, 1, 0, element);
-  return settle(code, type, made);
+  return finish_type(code, type, made);
 }
 
 }  // namespace canele::mpi

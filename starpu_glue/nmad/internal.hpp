@@ -35,14 +35,14 @@ struct Data {
 };
 static_assert(sizeof(Data) <= sizeof(nm_data_s) && alignof(Data) <= 16);
 
-/// An entry that waits for its turn at a turnstile.
-struct Turn {
-  void (*tell)(Turn&);  ///< calls StarPU; the entry may no longer exist afterwards
-  Turn* next;           ///< in the turnstile's list
+/// A task that waits in a SerialExecutor.
+struct SerialTask {
+  void (*run)(SerialTask&);  ///< calls StarPU; the task may no longer exist afterwards
+  SerialTask* next;          ///< in the executor's list
 };
 
 /// nm_sr_request_t.
-struct Request : Turn {
+struct Request : SerialTask {
   canele_request_t engine;
   Data data;
   nm_session_s* session;
@@ -59,11 +59,11 @@ struct Request : Turn {
 };
 static_assert(sizeof(Request) <= sizeof(nm_sr_request_t) && alignof(Request) <= 16);
 
-/// The turn of a send: delivers its FINALIZED event.
-void tell_finalized(Turn& turn);
+/// The task of a send: delivers its FINALIZED event.
+void notify_finalized(SerialTask& task);
 
 /// nm_mcast_t points to it.
-struct Multicast : Turn {
+struct Multicast : SerialTask {
   canele_request_t engine;
   nm_mcast_send_notifier_t notifier;
   void* reference;
@@ -71,30 +71,30 @@ struct Multicast : Turn {
 };
 
 /// Delivers the FINALIZED events of the sends of one session one at a time, because StarPU counts them without an
-/// atomic. Any thread may call it. The thread that finds it idle delivers; other threads append their turn and return:
+/// atomic. Any thread may call it. The thread that finds it idle delivers; other threads append their task and return:
 ///
 /// head_  idle (nullptr)
-///        busy                      a thread delivers, no turn waits
+///        busy                      a thread delivers, no task waits
 ///        t3 -> t2 -> t1 -> busy    a thread delivers; t1 came first
 ///
 /// A callback that submits a send which completes at once therefore does not nest: it finds "busy". Rejected: a mutex.
 /// The callback of one send may wait for a lock that the poster of another send holds.
-class Turnstile {
+class SerialExecutor {
  public:
-  void deliver(Turn& turn);
+  void deliver(SerialTask& task);
 
  private:
-  std::atomic<Turn*> head_{nullptr};
+  std::atomic<SerialTask*> head_{nullptr};
 };
 
 }  // namespace canele::nmad
 
-/// nm_session_t: the third session of a communicator. Never freed: a thread may still be leaving the turnstile when
+/// nm_session_t: the third session of a communicator. Never freed: a thread may still be leaving the executor when
 /// MPI_Finalize has ended.
 struct nm_session_s {
   canele_session_t* session = nullptr;
   canele::mpi::Communicator* comm = nullptr;
-  canele::nmad::Turnstile sends;
+  canele::nmad::SerialExecutor sends;
   nm_session_s* next = nullptr;  ///< list of all sessions, so that leak checkers see them
 };
 

@@ -21,8 +21,8 @@ namespace {
 Multicast& multicast_of(nm_mcast_t* memory) { return *static_cast<Multicast*>(memory->impl_); }
 
 /// Calls StarPU, which destroys the multicast.
-void tell(Turn& turn) {
-  const Multicast& multicast = static_cast<const Multicast&>(turn);
+void notify_multicast(SerialTask& task) {
+  const Multicast& multicast = static_cast<const Multicast&>(task);
   const mpi::CallbackScope scope;
   multicast.notifier(multicast.reference);
 }
@@ -36,7 +36,7 @@ void on_end(canele_request_t* request, unsigned, void* argument) {
                status.length, canele_error_string(status.error));
   }
   if (multicast.notifier == nullptr) return;
-  multicast.tell = tell;
+  multicast.run = notify_multicast;
   multicast.session->sends.deliver(multicast);
 }
 

@@ -50,7 +50,7 @@ void on_event(canele_request_t*, unsigned events, void* argument) {
   events &= request.mask;
   if (events == 0) return;
   if (request.send && (events & CANELE_EVENT_FINALIZED) != 0) {
-    request.tell = tell_finalized;
+    request.run = notify_finalized;
     request.session->sends.deliver(request);
   } else {
     notify(request, events);
@@ -76,7 +76,7 @@ int post_send(nm_session_t session, Request& request, nm_gate_t gate, nm_tag_t t
 
 }  // namespace
 
-void tell_finalized(Turn& turn) { notify(static_cast<Request&>(turn), CANELE_EVENT_FINALIZED); }
+void notify_finalized(SerialTask& task) { notify(static_cast<Request&>(task), CANELE_EVENT_FINALIZED); }
 
 void without_memory(const canele_data_t& data, const char* function) {
   mpi::fatal(

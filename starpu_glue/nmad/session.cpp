@@ -22,7 +22,7 @@ constinit nm_session_s* all_sessions = nullptr;
 
 mpi::Communicator& communicator(mpi::Function function, MPI_Comm comm) {
   const mpi::Call call(function);
-  if (call.refused()) call.end_with(mpi::refuse_in_child(), MPI_ERRORS_ARE_FATAL);
+  if (call.rejected()) call.end_with(mpi::reject_in_child(), MPI_ERRORS_ARE_FATAL);
   mpi::Communicator* found = nullptr;
   const int code = mpi::get_communicator(comm, &found);
   if (code == MPI_SUCCESS) return *found;

@@ -33,7 +33,7 @@ struct Pair {
   Pair& operator=(const Pair&) = delete;
 
   /// Forgets the fruitless polls of the steps before: after some of them a poll yields, which would then be counted.
-  static void before_step() { comm::empty_looks = {}; }
+  static void before_step() { comm::poller_state = {}; }
 
   LocalJob job;
   std::array<canele_group_t*, 2> group{};
@@ -96,7 +96,7 @@ void count_case(const std::string& name, Pair& p, const PairSteps& steps) {
 void connect(Pair& p) {
   for (const int rank : {0, 1}) canele_ibarrier(p.group[rank], nullptr, &p.request[rank]);
   must(p.job.finish(p.request[0]) && p.job.finish(p.request[1]), "no connection");
-  for (const int rank : {0, 1}) p.job.engine(rank).favour_one_thread(true);
+  for (const int rank : {0, 1}) p.job.engine(rank).enable_lock_bias(true);
   constexpr int enough = 5000;
   for (int i = 0; i < enough; ++i) p.job.step_all();
 }

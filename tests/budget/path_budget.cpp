@@ -38,7 +38,7 @@ struct World {
   canele_engine_t* receiver() { return job.handle(1); }
 
   /// Forgets the fruitless polls of the steps before: after some of them a poll yields, which would then be counted.
-  static void before_step() { comm::empty_looks = {}; }
+  static void before_step() { comm::poller_state = {}; }
 
   /// Sets the size and number of the messages from now on.
   World& with(std::size_t new_size, std::size_t new_count = 1) {
@@ -121,14 +121,14 @@ void exchange(World& w, const Steps& steps, int rounds) {
 
 /// Biases each engine's lock to this thread, which then enters it by plain stores (ltask/submit_lock.hpp).
 void own_the_locks(World& w) {
-  for (int rank = 0; rank < w.job.size(); ++rank) w.job.engine(rank).favour_one_thread(true);
+  for (int rank = 0; rank < w.job.size(); ++rank) w.job.engine(rank).enable_lock_bias(true);
   constexpr int enough = 5000;  // steps in a row
   for (int i = 0; i < enough; ++i) w.job.step_all();
 }
 
 /// Makes the locks be taken by atomic operations, as beside a worker or where threads share an engine.
 void share_the_locks(World& w) {
-  for (int rank = 0; rank < w.job.size(); ++rank) w.job.engine(rank).favour_one_thread(false);
+  for (int rank = 0; rank < w.job.size(); ++rank) w.job.engine(rank).enable_lock_bias(false);
   std::thread([&] { w.job.step_all(); }).join();
 }
 

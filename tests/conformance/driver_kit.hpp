@@ -90,7 +90,7 @@ class KitContext final : public drivers::DriverContext {
     const auto found = settings.find(name);
     return found == settings.end() ? std::string(fallback) : found->second;
   }
-  Rank next_death() override { return std::exchange(died, -1); }
+  Rank next_failed_rank() override { return std::exchange(died, -1); }
   void log(int level, std::string_view text) override { logged.emplace_back(level, text); }
 
   std::uint64_t clock_ns = 1'000'000'000;  ///< moves only when a test moves it
@@ -159,16 +159,16 @@ class Node final : public drivers::DriverEvents {
     keep(to, status, std::move(token));
     return status;
   }
-  Status copy(Rank peer, drivers::Access access, std::span<const std::byte> exposure, std::uint64_t offset,
+  Status copy(Rank peer, drivers::RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset,
               const std::vector<iovec>& pieces, std::size_t size) {
     auto token = std::make_unique<Bytes>();
-    const Status status = driver->remote_copy(peer, access, exposure, offset, pieces.data(),
-                                              static_cast<int>(pieces.size()), size, token.get());
+    const Status status =
+        driver->rma(peer, op, rkey, offset, pieces.data(), static_cast<int>(pieces.size()), size, token.get());
     keep(peer, status, std::move(token));
     return status;
   }
   /// Sets the destination of bulk transfer `key`, from any rank.
-  void expect_bulk(std::uint64_t key, std::vector<iovec> where) { landings[key] = std::move(where); }
+  void expect_bulk(std::uint64_t key, std::vector<iovec> where) { destinations[key] = std::move(where); }
   std::size_t pending() const { return kept_.size(); }
   bool is_open() const { return open_; }
 
@@ -178,21 +178,22 @@ class Node final : public drivers::DriverEvents {
     ++presented;
     const drivers::Take take = on_packet ? on_packet(from, bytes) : drivers::Take::taken;
     if (take == drivers::Take::taken && keep_packets) packets.push_back({from, Bytes(bytes.begin(), bytes.end())});
-    if (take == drivers::Take::refused) give_up(from, true, "refused by the engine");
+    if (take == drivers::Take::rejected) give_up(from, true, "rejected by the engine");
     return take;
   }
-  int landing(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max) override {
+  int bulk_destination(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
+                       int max) override {
     called(from);
     EXPECT_GT(length, 0u);
     EXPECT_GT(max, 0);
-    if (on_landing) return on_landing(from, key, offset, length, out, std::min(max, most_pieces));
-    const auto found = landings.find(key);
-    return found == landings.end() ? 0 : slice(found->second, offset, length, out, std::min(max, most_pieces));
+    if (on_bulk_destination) return on_bulk_destination(from, key, offset, length, out, std::min(max, most_pieces));
+    const auto found = destinations.find(key);
+    return found == destinations.end() ? 0 : slice(found->second, offset, length, out, std::min(max, most_pieces));
   }
-  void landed(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override {
+  void bulk_written(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override {
     called(from);
-    landed_bytes[key] += length;
-    if (on_landed) on_landed(from, key, offset, length);
+    written_bytes[key] += length;
+    if (on_bulk_written) on_bulk_written(from, key, offset, length);
   }
   void done(drivers::Token token, Status status) override {
     EXPECT_TRUE(polling_) << "done() outside poll()";
@@ -219,16 +220,17 @@ class Node final : public drivers::DriverEvents {
   std::string reason;
 
   std::function<drivers::Take(Rank, std::span<const std::byte>)> on_packet;  ///< what packet() answers; unset: taken
-  std::function<int(Rank, std::uint64_t, std::uint64_t, std::uint64_t, iovec*, int)> on_landing;  ///< unset: `landings`
-  std::function<void(Rank, std::uint64_t, std::uint64_t, std::uint64_t)> on_landed;
+  std::function<int(Rank, std::uint64_t, std::uint64_t, std::uint64_t, iovec*, int)>
+      on_bulk_destination;  ///< unset: `destinations`
+  std::function<void(Rank, std::uint64_t, std::uint64_t, std::uint64_t)> on_bulk_written;
   std::function<void(Rank)> on_ready;
   bool keep_packets = true;   ///< in `packets`
-  int most_pieces = 1 << 20;  ///< landing() gives at most so many
-  std::map<std::uint64_t, std::vector<iovec>> landings;
+  int most_pieces = 1 << 20;  ///< bulk_destination() gives at most so many
+  std::map<std::uint64_t, std::vector<iovec>> destinations;
 
   std::deque<Packet> packets;
   std::uint64_t presented = 0;
-  std::map<std::uint64_t, std::uint64_t> landed_bytes;
+  std::map<std::uint64_t, std::uint64_t> written_bytes;
   std::vector<Status> results;
   std::vector<Rank> ready_ranks;
   std::set<Rank> up;

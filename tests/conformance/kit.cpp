@@ -17,7 +17,7 @@
 #include <optional>
 
 #include "drivers/net/socket.hpp"
-#include "drivers/shm/introduce.hpp"
+#include "drivers/shm/fd_exchange.hpp"
 #include "drivers/tcp/address.hpp"
 #include "tests/conformance/launch.hpp"
 #include "tests/conformance/suite.hpp"
@@ -105,7 +105,7 @@ void check_declared(const KnownDriver& must, const Subject& subject) {
   CANELE_MUST(can.bulk_stream || !must.bulk_stream);
   CANELE_MUST(can.get || !must.get);
   CANELE_MUST(can.put || !must.put);
-  CANELE_MUST(can.copies_anywhere || !must.copies_anywhere);
+  CANELE_MUST(can.rma_any_thread || !must.rma_any_thread);
   CANELE_MUST(can.shared_lines >= must.shared_lines);
   CANELE_MUST(can.wake_up == must.wake_up || must.wake_up == drivers::WakeUp::none);
   CANELE_MUST(can.reaches_self || !must.self);
@@ -114,8 +114,8 @@ void check_declared(const KnownDriver& must, const Subject& subject) {
   CANELE_MUST(can.detects_failure || !must.detects_failure);
   CANELE_MUST(can.max_instances == must.max_instances);
   const Options& options = subject.options;
-  EXPECT_TRUE(options.authenticates || !must.authenticates) << "refuse_secret may not be skipped";
-  EXPECT_TRUE(options.dial || !must.dials) << "refuse_version and strangers may not be skipped";
+  EXPECT_TRUE(options.authenticates || !must.authenticates) << "reject_secret may not be skipped";
+  EXPECT_TRUE(options.dial || !must.dials) << "reject_version and unauthenticated may not be skipped";
   EXPECT_TRUE(!options.slow || must.slow) << "it may not be declared slow";
   EXPECT_TRUE(!options.parts_survivors || must.parts_survivors) << "a death may not part its survivors";
   EXPECT_TRUE(options.skips.empty()) << "our own drivers skip nothing";

@@ -29,7 +29,7 @@ struct Options {
   std::map<std::string, std::string> settings = {};     ///< CANELE_<name>, without the prefix.
   std::map<std::string, std::string> environment = {};  ///< for the fabric's own library.
   bool slow = false;               ///< a tenth of the messages, 8 processes instead of 32, no 2 GiB.
-  bool authenticates = true;       ///< refuses a peer that does not know the job's secret.
+  bool authenticates = true;       ///< rejects a peer that does not know the job's secret.
   bool leaves_files = false;       ///< its library leaves files in /dev/shm after kill -9 (the kit removes them).
   bool keeps_descriptors = false;  ///< its library keeps descriptors after close()
   bool parts_survivors =

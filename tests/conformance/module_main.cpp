@@ -20,7 +20,7 @@ constexpr char usage[] =
     "  --env=NAME=VALUE      environment variable for the fabric's library\n"
     "  --skip=TEST=REASON    a test that this driver cannot pass\n"
     "  --slow                a tenth of the messages, 8 processes instead of 32\n"
-    "  --no-secret           it does not refuse who lacks the job's secret\n"
+    "  --no-secret           it does not reject a peer without the job's secret\n"
     "  --leaves-files        its library leaves files in /dev/shm after kill -9\n"
     "  --keeps-descriptors   its library keeps descriptors after close()\n"
     "  --parts-survivors     who is killed while it sends may cost survivors their connections\n";

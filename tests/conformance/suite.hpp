@@ -39,7 +39,7 @@ struct KnownDriver {
   std::string_view variant;
   std::string_view name;
   std::size_t min_inline = 0, min_packet = 1024;
-  bool memory_only = false, reserves = false, bulk_stream = false, get = false, put = false, copies_anywhere = false;
+  bool memory_only = false, reserves = false, bulk_stream = false, get = false, put = false, rma_any_thread = false;
   int shared_lines = 0;
   drivers::WakeUp wake_up = drivers::WakeUp::none;
   bool self = false, local = false, remote = false;

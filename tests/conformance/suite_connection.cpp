@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Conformance: what a driver declares, and how connections begin: at first use, refused, simultaneous, in numbers.
+// Conformance: what a driver declares, and how connections begin: at first use, rejected, simultaneous, in numbers.
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -22,11 +22,11 @@ void declares(Job& job) {
   EXPECT_GE(can.max_packet, 1024u);
   EXPECT_LE(can.max_inline, can.max_packet);
   EXPECT_GE(can.max_bulk, 1024u);
-  EXPECT_GE(can.max_copy, 1024u);
+  EXPECT_GE(can.max_rma, 1024u);
   EXPECT_TRUE(can.reaches_self || can.reaches_local || can.reaches_remote);
-  EXPECT_LE(can.exposure_size, drivers::Exposure::max_size);
-  EXPECT_TRUE(can.exposure_size > 0 || !(can.get || can.put)) << "an exposure without bytes";
-  EXPECT_TRUE(can.get || can.put || !can.copies_anywhere) << "copies_anywhere, and neither get nor put";
+  EXPECT_LE(can.rkey_size, drivers::MemoryKey::max_size);
+  EXPECT_TRUE(can.rkey_size > 0 || !(can.get || can.put)) << "an rkey without bytes";
+  EXPECT_TRUE(can.get || can.put || !can.rma_any_thread) << "rma_any_thread, and neither get nor put";
   EXPECT_TRUE(can.get || can.put || can.bulk_stream) << "no way for large messages";
   EXPECT_EQ(job.node.driver->descriptor() >= 0, can.wake_up != drivers::WakeUp::none);
   EXPECT_GT(can.bandwidth, 0.0);
@@ -75,9 +75,9 @@ void wrong_secret(Node& node) {
   if (node.context.rank == 1) node.context.key[3] ^= std::byte{1};
 }
 
-// Rank 1 does not know the job's secret. The ranks that it calls and the ranks that call it learn of the refusal; the
+// Rank 1 does not know the job's secret. The ranks that it calls and the ranks that call it learn of the rejection; the
 // other connections are not disturbed.
-void refuse_secret(Job& job) {
+void reject_secret(Job& job) {
   for (Rank peer = 0; peer < job.size; ++peer) {
     if (job.rank == 1 || peer == 1) job.may_fail.insert(peer);
   }
@@ -93,7 +93,7 @@ void refuse_secret(Job& job) {
   for (const Rank peer : job.node.up) {
     EXPECT_TRUE(job.rank != 1 && peer != 1) << "rank " << peer << " was let in";
     ASSERT_TRUE(job.send(peer, pattern(500, 7)));
-    ASSERT_TRUE(job.until([&] { return job.node.packets.size() == 1; }, "a packet beside the refused rank"));
+    ASSERT_TRUE(job.until([&] { return job.node.packets.size() == 1; }, "a packet beside the rejected rank"));
   }
 }
 
@@ -116,7 +116,7 @@ drivers::net::Handshake::State shake(Job& job, Rank to, std::uint16_t version, s
   return handshake.state();
 }
 
-void refuse_version(Job& job) {
+void reject_version(Job& job) {
   if (job.rank == 1) {
     std::string reason;
     const auto wrong = static_cast<std::uint16_t>(drivers::net::wire_version + 1);
@@ -139,7 +139,7 @@ long resident_kib() {
 }
 
 // 1,000 unauthenticated peers, silent, half-spoken or sending garbage, keep their connections while the job goes on.
-void strangers(Job& job) {
+void unauthenticated(Job& job) {
   const long before = resident_kib();
   std::vector<drivers::net::UniqueFd> open;
   if (job.rank == 1) {
@@ -154,9 +154,9 @@ void strangers(Job& job) {
           open.push_back(std::move(fd));
           return open.size() == 1000;
         },
-        "1,000 connections of strangers"));
+        "1,000 connections of unauthenticated peers"));
   }
-  ASSERT_TRUE(job.align("strangers have come"));
+  ASSERT_TRUE(job.align("unauthenticated peers have come"));
   EXPECT_TRUE(job.node.up.empty() && job.node.failures.empty());
   two_ranks_connect(job);
   if (job.rank == 0 && slowness == 1) {
@@ -179,11 +179,11 @@ void everyone_at_once(Job& job) {
 
 std::string needs_secret(const Capabilities& can, const Options& options) {
   if (is_only_self(can)) return "reaches only its own rank";
-  return options.authenticates ? "" : "the fabric keeps strangers out, not the driver";
+  return options.authenticates ? "" : "the fabric keeps unauthenticated peers out, not the driver";
 }
 std::string needs_dial(const Capabilities& can, const Options& options) {
   if (is_only_self(can)) return "reaches only its own rank";
-  return options.dial ? "" : "no stream socket that a stranger could talk to";
+  return options.dial ? "" : "no stream socket that an unauthenticated peer could talk to";
 }
 std::string needs_two_instances(const Capabilities& can, const Options&) {
   if (is_only_self(can)) return "reaches only its own rank";
@@ -215,9 +215,9 @@ constexpr TestCase cases[] = {
     {"connect", 3, two_ranks_connect},
     {"bad_address", 3, bad_address},
     {"peer_has_left", 2, peer_has_left, needs_others},
-    {"refuse_secret", 3, refuse_secret, needs_secret, wrong_secret},
-    {"refuse_version", 2, refuse_version, needs_dial},
-    {"strangers", 2, strangers, needs_dial},
+    {"reject_secret", 3, reject_secret, needs_secret, wrong_secret},
+    {"reject_version", 2, reject_version, needs_dial},
+    {"unauthenticated", 2, unauthenticated, needs_dial},
     {"simultaneous_connect", 6, everyone_at_once, needs_others},
     {"several_instances", 3, instances_in_one_process, needs_two_instances, nullptr, true},
     {"instance_limit", 2, too_many_instances, needs_a_limit},

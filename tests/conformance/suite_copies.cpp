@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Conformance: remote_copy() both ways, malformed exposures, copies by several threads beside traffic.
+// Conformance: rma() both ways, malformed memory keys, copies by several threads beside traffic.
 //
-// Rank 0 exposes, rank 1 copies; a rank that is alone does both. The test of copies_anywhere has four threads that
+// Rank 0 registers, rank 1 copies; a rank that is alone does both. The test of rma_any_thread has four threads that
 // copy.
 #include <sys/mman.h>
 
@@ -16,38 +16,38 @@
 namespace canele::conformance {
 namespace {
 
-using drivers::Access;
-using drivers::Exposure;
+using drivers::MemoryKey;
+using drivers::RmaOp;
 
-constexpr std::size_t exposed_size = (4u << 20) + 77;
+constexpr std::size_t registered_size = (4u << 20) + 77;
 
-/// Exposes `memory` to the partner and sends it the exposure; returns the exposure's bytes at the partner.
-Bytes exchange_exposure(Job& job, Access access, const std::vector<iovec>& memory, Exposure* own) {
+/// Registers `memory` for the partner and sends it the rkey; returns the rkey's bytes at the partner.
+Bytes exchange_rkey(Job& job, RmaOp op, const std::vector<iovec>& memory, MemoryKey* own) {
   if (job.rank == 0) {
     const Status status =
-        job.node.driver->expose(job.partner(), access, memory.data(), static_cast<int>(memory.size()), own);
-    EXPECT_EQ(status, Status::ok) << "expose() of " << memory.size() << " pieces";
+        job.node.driver->register_memory(job.partner(), op, memory.data(), static_cast<int>(memory.size()), own);
+    EXPECT_EQ(status, Status::ok) << "register_memory() of " << memory.size() << " pieces";
     if (status != Status::ok) return {};
-    EXPECT_LE(own->size, job.can().exposure_size);
+    EXPECT_LE(own->size, job.can().rkey_size);
     EXPECT_GT(own->size, 0);
     if (!job.send(job.partner(), Bytes(own->bytes, own->bytes + own->size))) return {};
   }
   if (job.rank == 0 && !job.is_alone()) return {};
-  if (!job.until([&] { return !job.node.packets.empty(); }, "an exposure")) return {};
+  if (!job.until([&] { return !job.node.packets.empty(); }, "an rkey")) return {};
   Bytes got = job.node.packets.front().bytes;
   job.node.packets.pop_front();
   return got;
 }
 
 /// Makes one copy, and waits for its end.
-Status copy(Job& job, Access access, const Bytes& exposure, std::uint64_t offset, const std::vector<iovec>& pieces,
+Status copy(Job& job, RmaOp op, const Bytes& rkey, std::uint64_t offset, const std::vector<iovec>& pieces,
             std::size_t size) {
   const Rank peer = job.partner();
   for (;;) {
     const std::size_t results = job.node.results.size();
-    Status status = job.node.copy(peer, access, exposure, offset, pieces, size);
-    if (job.can().copies_anywhere) {
-      EXPECT_TRUE(status == Status::ok || status == Status::failed) << "copies_anywhere answers at once";
+    Status status = job.node.copy(peer, op, rkey, offset, pieces, size);
+    if (job.can().rma_any_thread) {
+      EXPECT_TRUE(status == Status::ok || status == Status::failed) << "rma_any_thread answers at once";
     }
     if (status == Status::full) {
       job.until([&] { return !job.node.ready_ranks.empty(); }, "ready() after a full copy");
@@ -61,7 +61,7 @@ Status copy(Job& job, Access access, const Bytes& exposure, std::uint64_t offset
 
 std::set<std::size_t> copy_sizes(const Capabilities& can) {
   std::set<std::size_t> sizes;
-  const std::size_t most = std::min<std::size_t>(can.max_copy, exposed_size - 5000);
+  const std::size_t most = std::min<std::size_t>(can.max_rma, registered_size - 5000);
   for (const std::size_t limit : {1u, 8u, 64u, 4096u, 16384u, 65536u, 1u << 20}) {
     for (const std::size_t size : {limit - 1, limit, limit + 1}) {
       if (size > 0 && size <= most) sizes.insert(size);
@@ -71,94 +71,94 @@ std::set<std::size_t> copy_sizes(const Capabilities& can) {
   return sizes;
 }
 
-void copies_of_all_sizes(Job& job, Access access, std::size_t piece) {
-  Bytes memory = pattern(exposed_size, 1);
-  Exposure own;
-  const Bytes exposure = exchange_exposure(job, access, cut(memory, exposed_size / piece + 1), &own);
+void copies_of_all_sizes(Job& job, RmaOp op, std::size_t piece) {
+  Bytes memory = pattern(registered_size, 1);
+  MemoryKey own;
+  const Bytes rkey = exchange_rkey(job, op, cut(memory, registered_size / piece + 1), &own);
   if (job.rank == 1 || job.is_alone()) {
-    ASSERT_FALSE(exposure.empty());
-    Bytes model = memory, local(exposed_size);
+    ASSERT_FALSE(rkey.empty());
+    Bytes model = memory, local(registered_size);
     for (const std::size_t size : copy_sizes(job.can())) {
       const std::size_t offset = size % 4999;
-      if (access == Access::put) local = pattern(exposed_size, size);
-      std::fill_n(local.begin(), access == Access::get ? size : 0, std::byte{0});
+      if (op == RmaOp::put) local = pattern(registered_size, size);
+      std::fill_n(local.begin(), op == RmaOp::get ? size : 0, std::byte{0});
       auto pieces = cut(local, size / 3 + 1);
       std::vector<iovec> some(16);
       some.resize(static_cast<std::size_t>(slice(pieces, 0, size, some.data(), 16)));
-      ASSERT_EQ(copy(job, access, exposure, offset, some, size), Status::ok) << size;
+      ASSERT_EQ(copy(job, op, rkey, offset, some, size), Status::ok) << size;
       const auto there = model.begin() + static_cast<std::ptrdiff_t>(offset);
-      if (access == Access::put) std::copy_n(local.begin(), size, there);
+      if (op == RmaOp::put) std::copy_n(local.begin(), size, there);
       ASSERT_TRUE(std::equal(there, there + static_cast<std::ptrdiff_t>(size), local.begin())) << size;
     }
-    if (access == Access::put) {
+    if (op == RmaOp::put) {
       ASSERT_TRUE(job.send(job.partner(), pattern(8, 1)));
     }
-    if (job.is_alone() && access == Access::put) {
+    if (job.is_alone() && op == RmaOp::put) {
       ASSERT_TRUE(job.until([&] { return !job.node.packets.empty(); }, "the end of the puts"));
     }
     if (job.is_alone()) {
       EXPECT_TRUE(memory == model);
     }
   }
-  if (access == Access::put && job.rank == 0 && !job.is_alone()) {
+  if (op == RmaOp::put && job.rank == 0 && !job.is_alone()) {
     // The last put to each byte decides; the model repeats them.
-    Bytes model = pattern(exposed_size, 1);
+    Bytes model = pattern(registered_size, 1);
     for (const std::size_t size : copy_sizes(job.can())) {
-      const Bytes local = pattern(exposed_size, size);
+      const Bytes local = pattern(registered_size, size);
       std::copy_n(local.begin(), size, model.begin() + static_cast<std::ptrdiff_t>(size % 4999));
     }
     ASSERT_TRUE(job.until([&] { return !job.node.packets.empty(); }, "the end of the puts"));
     EXPECT_TRUE(memory == model);
   }
-  if (access == Access::put && job.rank == 0) job.node.packets.pop_front();
+  if (op == RmaOp::put && job.rank == 0) job.node.packets.pop_front();
   ASSERT_TRUE(job.barrier("the copies are done"));
-  if (own.handle != 0) job.node.driver->withdraw(own.handle);
+  if (own.handle != 0) job.node.driver->deregister(own.handle);
 }
 
 void get(Job& job) {
   if (!job.connect_all()) return;
-  copies_of_all_sizes(job, Access::get, 1);
-  copies_of_all_sizes(job, Access::get, 4);
+  copies_of_all_sizes(job, RmaOp::get, 1);
+  copies_of_all_sizes(job, RmaOp::get, 4);
 }
 void put(Job& job) {
   if (!job.connect_all()) return;
-  copies_of_all_sizes(job, Access::put, 1);
-  copies_of_all_sizes(job, Access::put, 4);
+  copies_of_all_sizes(job, RmaOp::put, 1);
+  copies_of_all_sizes(job, RmaOp::put, 4);
 }
 
-// Malformed exposures, and copies beyond the end of an exposure, fail, and the peer stays as healthy as before.
-void bad_exposure(Job& job) {
+// Malformed memory keys, and copies beyond the end of registered memory, fail, and the peer stays as healthy as before.
+void bad_rkey(Job& job) {
   if (!job.connect_all()) return;
-  const Access access = job.can().get ? Access::get : Access::put;
+  const RmaOp op = job.can().get ? RmaOp::get : RmaOp::put;
   Bytes memory = pattern(100'000, 4);
-  Exposure own;
-  const Bytes exposure = exchange_exposure(job, access, cut(memory, memory.size()), &own);
+  MemoryKey own;
+  const Bytes rkey = exchange_rkey(job, op, cut(memory, memory.size()), &own);
   if (job.rank == 1 || job.is_alone()) {
-    ASSERT_FALSE(exposure.empty());
+    ASSERT_FALSE(rkey.empty());
     Bytes local(100'000);
     const auto whole = cut(local, local.size());
-    EXPECT_EQ(copy(job, access, exposure, 1, whole, 100'000), Status::failed) << "beyond the end";
-    EXPECT_EQ(copy(job, access, exposure, 1ull << 40, whole, 1), Status::failed) << "far beyond the end";
-    EXPECT_EQ(copy(job, access, Bytes(exposure.begin(), exposure.end() - 1), 0, whole, 10), Status::failed) << "cut";
-    EXPECT_EQ(copy(job, access, {}, 0, whole, 10), Status::failed) << "empty";
-    EXPECT_EQ(copy(job, access, pattern(drivers::Exposure::max_size, 8), 0, whole, 10), Status::failed) << "garbage";
-    EXPECT_EQ(copy(job, access, exposure, 0, whole, 100'000), Status::ok);
+    EXPECT_EQ(copy(job, op, rkey, 1, whole, 100'000), Status::failed) << "beyond the end";
+    EXPECT_EQ(copy(job, op, rkey, 1ull << 40, whole, 1), Status::failed) << "far beyond the end";
+    EXPECT_EQ(copy(job, op, Bytes(rkey.begin(), rkey.end() - 1), 0, whole, 10), Status::failed) << "cut";
+    EXPECT_EQ(copy(job, op, {}, 0, whole, 10), Status::failed) << "empty";
+    EXPECT_EQ(copy(job, op, pattern(drivers::MemoryKey::max_size, 8), 0, whole, 10), Status::failed) << "garbage";
+    EXPECT_EQ(copy(job, op, rkey, 0, whole, 100'000), Status::ok);
   }
   ASSERT_TRUE(job.barrier("the peers are healthy"));
-  if (own.handle != 0) job.node.driver->withdraw(own.handle);
+  if (own.handle != 0) job.node.driver->deregister(own.handle);
 }
 
-/// Memory exposed to all peers is copied at once, and read by the partner.
-void shelf(Job& job) {
+/// Memory registered for all peers is copied at once, and read by the partner.
+void broadcast_segment(Job& job) {
   if (!job.connect_all()) return;
-  for (const std::size_t size : {std::size_t{1}, std::size_t{70'000}, job.can().shelf}) {
+  for (const std::size_t size : {std::size_t{1}, std::size_t{70'000}, job.can().broadcast_segment}) {
     Bytes memory = pattern(size, 9);
     const Bytes right = memory;
-    Exposure own;
+    MemoryKey own;
     if (job.rank == 0) {
       const auto pieces = cut(memory, size / 3 + 1);
-      ASSERT_EQ(job.node.driver->expose(drivers::everybody, Access::get, pieces.data(), static_cast<int>(pieces.size()),
-                                        &own),
+      ASSERT_EQ(job.node.driver->register_memory(drivers::all_peers, RmaOp::get, pieces.data(),
+                                                 static_cast<int>(pieces.size()), &own),
                 Status::ok);
       EXPECT_NE(own.handle, 0u);
       ASSERT_NE(own.copied, nullptr);
@@ -166,28 +166,28 @@ void shelf(Job& job) {
       std::fill(memory.begin(), memory.end(), std::byte{0});
       ASSERT_TRUE(job.send(job.partner(), Bytes(own.bytes, own.bytes + own.size)));
     } else if (job.rank == 1) {
-      ASSERT_TRUE(job.until([&] { return !job.node.packets.empty(); }, "an exposure"));
-      const Bytes exposure = job.node.packets.front().bytes;
+      ASSERT_TRUE(job.until([&] { return !job.node.packets.empty(); }, "an rkey"));
+      const Bytes rkey = job.node.packets.front().bytes;
       job.node.packets.pop_front();
       Bytes local(size);
-      for (std::size_t at = 0; at < size; at += std::min(size - at, job.can().max_copy)) {
-        const std::size_t part = std::min(size - at, job.can().max_copy);
-        EXPECT_EQ(copy(job, Access::get, exposure, at, {{local.data() + at, part}}, part), Status::ok);
+      for (std::size_t at = 0; at < size; at += std::min(size - at, job.can().max_rma)) {
+        const std::size_t part = std::min(size - at, job.can().max_rma);
+        EXPECT_EQ(copy(job, RmaOp::get, rkey, at, {{local.data() + at, part}}, part), Status::ok);
       }
       EXPECT_TRUE(local == right);
     }
     ASSERT_TRUE(job.barrier("it is read"));
-    if (own.handle != 0) job.node.driver->withdraw(own.handle);
+    if (own.handle != 0) job.node.driver->deregister(own.handle);
   }
 }
 
 void by_several_threads(Job& job) {
   if (!job.connect_all()) return;
-  Bytes memory = pattern(exposed_size, 6);
-  Exposure own;
-  const Access access = job.can().get ? Access::get : Access::put;
-  const Bytes exposure = exchange_exposure(job, access, cut(memory, memory.size()), &own);
-  if (!job.align("the exposure is known")) return;
+  Bytes memory = pattern(registered_size, 6);
+  MemoryKey own;
+  const RmaOp op = job.can().get ? RmaOp::get : RmaOp::put;
+  const Bytes rkey = exchange_rkey(job, op, cut(memory, memory.size()), &own);
+  if (!job.align("the rkey is known")) return;
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   const bool copies = job.rank == 1 || job.is_alone();
@@ -195,14 +195,13 @@ void by_several_threads(Job& job) {
     threads.emplace_back([&, t] {
       std::mt19937_64 random(t);
       for (int i = 0; i < 200; ++i) {
-        const std::size_t size = 1 + random() % 65536, offset = random() % (exposed_size - size);
+        const std::size_t size = 1 + random() % 65536, offset = random() % (registered_size - size);
         Bytes local(memory.begin() + static_cast<std::ptrdiff_t>(offset),
                     memory.begin() + static_cast<std::ptrdiff_t>(offset + size));
         const Bytes right = local;
-        if (access == Access::get) std::fill(local.begin(), local.end(), std::byte{0});
+        if (op == RmaOp::get) std::fill(local.begin(), local.end(), std::byte{0});
         const iovec piece = {local.data(), size};
-        const Status status =
-            job.node.driver->remote_copy(job.partner(), access, exposure, offset, &piece, 1, size, nullptr);
+        const Status status = job.node.driver->rma(job.partner(), op, rkey, offset, &piece, 1, size, nullptr);
         if (status != Status::ok || local != right) ++wrong;
       }
     });
@@ -214,8 +213,8 @@ void by_several_threads(Job& job) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
   ASSERT_TRUE(job.barrier("the copies are done"));
-  EXPECT_TRUE(memory == pattern(exposed_size, 6));
-  if (own.handle != 0) job.node.driver->withdraw(own.handle);
+  EXPECT_TRUE(memory == pattern(registered_size, 6));
+  if (own.handle != 0) job.node.driver->deregister(own.handle);
 }
 
 /// Both ends add to every word of all lines at the same time. No addition is lost, and "ours" is the other's "theirs".
@@ -254,11 +253,11 @@ std::string needs_copies(const Capabilities& can, const Options&) {
   return can.get || can.put ? "" : "neither get nor put is declared";
 }
 std::string needs_anywhere(const Capabilities& can, const Options&) {
-  return can.copies_anywhere ? "" : "copies_anywhere is not declared";
+  return can.rma_any_thread ? "" : "rma_any_thread is not declared";
 }
 
-std::string needs_shelf(const Capabilities& can, const Options&) {
-  return can.shelf != 0 ? "" : "shelf is not declared";
+std::string needs_segment(const Capabilities& can, const Options&) {
+  return can.broadcast_segment != 0 ? "" : "broadcast_segment is not declared";
 }
 std::string needs_lines(const Capabilities& can, const Options&) {
   return can.shared_lines > 0 ? "" : "shared_lines are not declared";
@@ -267,10 +266,10 @@ std::string needs_lines(const Capabilities& can, const Options&) {
 constexpr TestCase cases[] = {
     {"get", 2, get, needs_get},
     {"put", 2, put, needs_put},
-    {"bad_exposure", 2, bad_exposure, needs_copies},
-    {"copies_anywhere", 2, by_several_threads, needs_anywhere},
+    {"bad_rkey", 2, bad_rkey, needs_copies},
+    {"rma_any_thread", 2, by_several_threads, needs_anywhere},
     {"shared_lines", 2, shared_lines, needs_lines},
-    {"shelf", 2, shelf, needs_shelf},
+    {"broadcast_segment", 2, broadcast_segment, needs_segment},
 };
 
 }  // namespace

@@ -33,12 +33,12 @@ void random_both_ways(Job& job) {
   if (job.connect_all()) exchange.run("100,000 random messages (10,000 if slow)");
 }
 
-// The receiver answers `later` to a packet now and then; sender and receiver poll with small budgets.
+// The receiver answers `retry` to a packet now and then; sender and receiver poll with small budgets.
 void order(Job& job) {
   Script script = random_script(job.can(), 5, 3000);
   for (std::size_t i = 0; i < script.size(); ++i) {
     script[i].bulk = job.can().bulk_stream && i % 5 == 0;
-    script[i].laters = i % 11 == 0 ? 2 : 0;
+    script[i].retries = i % 11 == 0 ? 2 : 0;
     script[i].size = script[i].bulk ? 1 + script[i].size * 13 % 50'000 : std::min(script[i].size, job.can().max_packet);
     if (script[i].size > job.can().max_inline) script[i].way = Way::packet;
     script[i].pieces = std::min(script[i].pieces, static_cast<int>(script[i].size));
@@ -79,29 +79,30 @@ class Flood {
   }
   void receive_into(Node& node) {
     target_.assign(window, std::byte{0});
-    node.on_landing = [this](Rank, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int) {
+    node.on_bulk_destination = [this](Rank, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
+                                      int) {
       EXPECT_EQ(key, 1u);
-      EXPECT_EQ(offset, base + landed_);
-      EXPECT_LE(landed_ + length, total);
+      EXPECT_EQ(offset, base + written_);
+      EXPECT_LE(written_ + length, total);
       const std::size_t at = offset % window;
       out[0] = {target_.data() + at, std::min<std::uint64_t>(length, window - at)};
       return 1;
     };
-    node.on_landed = [this](Rank, std::uint64_t, std::uint64_t offset, std::uint64_t length) {
+    node.on_bulk_written = [this](Rank, std::uint64_t, std::uint64_t offset, std::uint64_t length) {
       const std::size_t at = offset % window;
       EXPECT_EQ(std::memcmp(target_.data() + at, source_.data() + at, length), 0) << "at " << offset;
       std::memset(target_.data() + at, 0, std::min<std::uint64_t>(length, 64));
-      landed_ += length;
+      written_ += length;
     };
   }
   bool all_sent() const { return sent_ == total && job_.node.pending() == 0; }
-  bool all_landed() const { return landed_ == total; }
+  bool all_written() const { return written_ == total; }
 
  private:
   Job& job_;
   const std::size_t piece_;
   Bytes source_, target_;
-  std::uint64_t sent_ = 0, landed_ = 0;
+  std::uint64_t sent_ = 0, written_ = 0;
 };
 
 void more_than_2_gib(Job& job) {
@@ -112,7 +113,7 @@ void more_than_2_gib(Job& job) {
   job.until(
       [&] {
         if (sends) flood.send_some(job.partner());
-        return (!sends || flood.all_sent()) && (!receives || flood.all_landed());
+        return (!sends || flood.all_sent()) && (!receives || flood.all_written());
       },
       "2 GiB of bulk");
 }

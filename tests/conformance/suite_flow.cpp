@@ -3,7 +3,7 @@
 // Conformance: back-pressure until the queue is full, sleeping and being woken, closing with operations pending.
 //
 // A receiver that reads nothing is one that does not poll or, where a rank talks to itself, one whose engine answers
-// `later`.
+// `retry`.
 #include <poll.h>
 
 #include "tests/conformance/suite.hpp"
@@ -19,7 +19,7 @@ class Queue {
  public:
   Queue(Job& job, std::size_t size, Way way) : job_(job), size_(size), way_(way) {
     job.node.on_packet = [this](Rank, std::span<const std::byte> bytes) {
-      if (closed_) return drivers::Take::later;
+      if (closed_) return drivers::Take::retry;
       if (bytes.size() == last.size()) {
         announced_ = true;
         std::memcpy(&total_, bytes.data(), sizeof total_);
@@ -108,15 +108,16 @@ void back_pressure_of_bulk(Job& job) {
   const Rank peer = job.partner();
   const bool sends = job.rank == 0, receives = job.rank == 1 || job.is_alone();
   Bytes source = pattern(std::min<std::size_t>(job.can().max_bulk, 100'000), 3), target(source.size());
-  std::uint64_t sent = 0, landed = 0;
-  job.node.on_landing = [&](Rank, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int) {
-    EXPECT_EQ(key, 1 + (landed / source.size()));
+  std::uint64_t sent = 0, written = 0;
+  job.node.on_bulk_destination = [&](Rank, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
+                                     int) {
+    EXPECT_EQ(key, 1 + (written / source.size()));
     out[0] = {target.data() + offset, length};
     return 1;
   };
-  job.node.on_landed = [&](Rank, std::uint64_t, std::uint64_t, std::uint64_t length) {
-    landed += length;
-    if (landed % source.size() == 0) {
+  job.node.on_bulk_written = [&](Rank, std::uint64_t, std::uint64_t, std::uint64_t length) {
+    written += length;
+    if (written % source.size() == 0) {
       EXPECT_TRUE(target == source);
     }
   };
@@ -146,9 +147,9 @@ void back_pressure_of_bulk(Job& job) {
   if (receives) {
     ASSERT_TRUE(job.until([&] { return job.node.packets.size() == 1; }, "the packet behind the bulk"));
     std::memcpy(&sent, job.node.packets[0].bytes.data(), sizeof sent);
-    EXPECT_EQ(landed, sent * source.size()) << "bulk is in order with packets";
+    EXPECT_EQ(written, sent * source.size()) << "bulk is in order with packets";
   }
-  ASSERT_TRUE(job.barrier("bulk has landed"));
+  ASSERT_TRUE(job.barrier("bulk data is written"));
   ASSERT_TRUE(job.until([&] { return job.node.pending() == 0; }, "all tokens"));
 }
 

@@ -83,7 +83,7 @@ Script random_script(const drivers::Capabilities& can, std::uint64_t seed, std::
     const auto possible = ways(can, item.size);
     item.way = possible[below(possible.size())];
     item.pieces = 1 + static_cast<int>(below(std::min<std::size_t>(item.size, 6)));
-    item.laters = below(200) == 0 ? 1 + static_cast<int>(below(3)) : 0;
+    item.retries = below(200) == 0 ? 1 + static_cast<int>(below(3)) : 0;
     script.push_back(item);
   }
   return script;
@@ -137,11 +137,11 @@ const Item* Traffic::expected(bool bulk, const char* what) {
 drivers::Take Traffic::packet(std::span<const std::byte> bytes) {
   const Item* const item = expected(false, "a packet");
   if (item == nullptr) return drivers::Take::taken;
-  if (laters_ < item->laters) {
-    ++laters_;
-    return drivers::Take::later;
+  if (retries_ < item->retries) {
+    ++retries_;
+    return drivers::Take::retry;
   }
-  laters_ = 0;
+  retries_ = 0;
   const Bytes right = pattern(item->size, item->seed);
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), right.begin(), right.end()))
       << "item " << received_ << " from rank " << peer_ << ": " << bytes.size() << " bytes, " << item->size
@@ -150,7 +150,7 @@ drivers::Take Traffic::packet(std::span<const std::byte> bytes) {
   return drivers::Take::taken;
 }
 
-int Traffic::landing(std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max) {
+int Traffic::bulk_destination(std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max) {
   const Item* const item = expected(true, "bulk");
   if (item == nullptr) return 0;
   EXPECT_EQ(key, received_ + 1);
@@ -165,16 +165,16 @@ int Traffic::landing(std::uint64_t key, std::uint64_t offset, std::uint64_t leng
   return slice(target_pieces_, offset, some, out, max);
 }
 
-void Traffic::landed(std::uint64_t key, std::uint64_t offset, std::uint64_t length) {
-  const Item* const item = expected(true, "landed()");
+void Traffic::bulk_written(std::uint64_t key, std::uint64_t offset, std::uint64_t length) {
+  const Item* const item = expected(true, "bulk_written()");
   if (item == nullptr) return;
   EXPECT_EQ(key, received_ + 1);
   EXPECT_LE(offset + length, item->size);
-  bulk_landed_ += length;
-  EXPECT_LE(bulk_landed_, item->size);
-  if (bulk_landed_ < item->size) return;
+  bulk_written_ += length;
+  EXPECT_LE(bulk_written_, item->size);
+  if (bulk_written_ < item->size) return;
   EXPECT_TRUE(target_ == pattern(item->size, item->seed)) << "bulk item " << received_ << " from rank " << peer_;
-  bulk_landed_ = 0;
+  bulk_written_ = 0;
   target_.clear();
   ++received_;
 }
@@ -187,22 +187,22 @@ Exchange::Exchange(Job& job) : job_(job) {
     const auto found = traffic_.find(from);
     return found == traffic_.end() ? drivers::Take::taken : found->second->packet(bytes);
   };
-  job.node.on_landing = [this](Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
-                               int max) {
+  job.node.on_bulk_destination = [this](Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length,
+                                        iovec* out, int max) {
     const auto found = traffic_.find(from);
-    return found == traffic_.end() ? 0 : found->second->landing(key, offset, length, out, max);
+    return found == traffic_.end() ? 0 : found->second->bulk_destination(key, offset, length, out, max);
   };
-  job.node.on_landed = [this](Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) {
+  job.node.on_bulk_written = [this](Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) {
     const auto found = traffic_.find(from);
-    if (found != traffic_.end()) found->second->landed(key, offset, length);
+    if (found != traffic_.end()) found->second->bulk_written(key, offset, length);
   };
 }
 
 Exchange::~Exchange() {
   job_.node.keep_packets = true;
   job_.node.on_packet = nullptr;
-  job_.node.on_landing = nullptr;
-  job_.node.on_landed = nullptr;
+  job_.node.on_bulk_destination = nullptr;
+  job_.node.on_bulk_written = nullptr;
 }
 
 Traffic& Exchange::add(Rank peer, Script out, Script in) {

@@ -2,7 +2,7 @@
 //
 // Traffic between two ranks: both know the script of what each sends, so everything that arrives can be checked.
 //
-// Used by the thread of the Job. A bulk transfer's key is its place in the script. A transfer must have landed whole
+// Used by the thread of the Job. A bulk transfer's key is its place in the script. A transfer must be written whole
 // before the next packet comes, because packets and bulk of one peer are in order.
 //
 //   Exchange ──owns──▶ Traffic (peer) × n      out: the script that we send    in: the script that it sends
@@ -21,7 +21,7 @@ struct Item {
   bool bulk = false;
   Way way = Way::packet;
   int pieces = 1;
-  int laters = 0;  ///< the receiver answers `later` so many times first
+  int retries = 0;  ///< the receiver answers `retry` so many times first
   std::size_t size = 1;
   std::uint64_t seed = 0;
 };
@@ -46,8 +46,8 @@ class Traffic {
   std::size_t received() const { return received_; }
 
   drivers::Take packet(std::span<const std::byte> bytes);
-  int landing(std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max);
-  void landed(std::uint64_t key, std::uint64_t offset, std::uint64_t length);
+  int bulk_destination(std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max);
+  void bulk_written(std::uint64_t key, std::uint64_t offset, std::uint64_t length);
 
  private:
   Status push_bulk(const Item& item);
@@ -57,8 +57,8 @@ class Traffic {
   const Rank peer_;
   const Script out_, in_;
   std::size_t sent_ = 0, received_ = 0;
-  std::uint64_t bulk_sent_ = 0, bulk_landed_ = 0;  ///< of the current transfer
-  int laters_ = 0;
+  std::uint64_t bulk_sent_ = 0, bulk_written_ = 0;  ///< of the current transfer
+  int retries_ = 0;
   Bytes source_, target_;
   std::vector<iovec> target_pieces_;
 };

@@ -107,22 +107,22 @@ class Worlds {
   void play() {
     ++count_;
     stands_for_ += mirrors();
-    play(PostedWindow::slot_count);
+    play(RecentReceives::slot_count);
     for (const unsigned few : {1u, 3u}) {
       if (matcher_.is_table()) play(few);
     }
   }
-  void play(unsigned window_length) {
+  void play(unsigned most_apart) {
     posted_ = arrived_ = 0;
     for (std::uint32_t i = 0; i < sessions; ++i) {
       std::destroy_at(&sessions_[i]);
-      std::construct_at(&sessions_[i], window_length)->id = i;
+      std::construct_at(&sessions_[i], most_apart)->id = i;
     }
     bool right = true;
     for (const Operation& operation : sequence_) right = right && apply(operation) && agrees();
     right = right && lists();
     for (std::uint32_t i = 0; i < sessions; ++i) right = right && ends_empty(i);
-    if (!right) ADD_FAILURE() << "world " << count_ << ": window of " << window_length << ", after " << text();
+    if (!right) ADD_FAILURE() << "world " << count_ << ": window of " << most_apart << ", after " << text();
   }
 
   bool apply(const Operation& operation) {
@@ -228,8 +228,9 @@ class Worlds {
     unexpected_[id].clear();
     bool empty = session.posted == 0 && session.unexpected == 0 && session.posted_inexact == 0 &&
                  session.posted_any_source == 0 && session.posted_any_tag == 0 && session.filed == 0 &&
-                 session.window.empty() && session.any_any.first == nullptr && session.masked.first == nullptr &&
-                 session.arrivals.empty() && session.any_any.last == nullptr && session.masked.last == nullptr;
+                 session.recent_receives.empty() && session.any_any.first == nullptr &&
+                 session.masked.first == nullptr && session.arrival_index.empty() && session.any_any.last == nullptr &&
+                 session.masked.last == nullptr;
     for (std::uint64_t tag = 0; tag < 3; ++tag) {
       for (std::int32_t source = 0; source < 2; ++source) empty = empty && !matcher_.find(session, source, tag, full);
       empty = empty && matcher_.find(session, rank_any, tag, full) == nullptr;

@@ -27,8 +27,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   job.send(0, hostile, 1, 100, sending, false);
   job.settle();
   canele::comm::Peer& peer = job.peer(hostile);
-  // The peer is connected, or refused with a reason.
-  FUZZ_CHECK(peer.state == canele::comm::Peer::State::up || (peer.gone() && !peer.reason.empty()));
+  // The peer is connected, or rejected with a reason.
+  FUZZ_CHECK(peer.state == canele::comm::Peer::State::up || (peer.disconnected() && !peer.reason.empty()));
   FUZZ_CHECK(is_printable(peer.reason));
   FUZZ_CHECK(job.posts() == 0);
   return 0;

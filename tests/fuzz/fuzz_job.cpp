@@ -56,7 +56,7 @@ FuzzJob::~FuzzJob() {
   FUZZ_CHECK(engine_->sends.used() == 0 && engine_->transfers.used() == 0 && engine_->large.pulls == 0);
   for (canele_session_t* session : sessions_) FUZZ_CHECK(canele_session_close(session) == CANELE_OK);
   const bool none_left = engine_->counters.read(comm::Counter::unexpected_now) == 0;  // of sessions never opened here
-  for (const auto& one : engine_->active_peers) FUZZ_CHECK(!none_left || one->allowance.stored == 0);
+  for (const auto& one : engine_->active_peers) FUZZ_CHECK(!none_left || one->receive_window.stored == 0);
   engine_.reset();
   FUZZ_CHECK(made().empty());
 }
@@ -70,7 +70,7 @@ void FuzzJob::settle() {
     quiet = engine_->step() == 0 && idle ? quiet + 1 : 0;
   }
   FUZZ_CHECK(quiet == 2);
-  FUZZ_CHECK(engine_->credit.lent <= engine_->credit.limit);
+  FUZZ_CHECK(engine_->credit.reserved <= engine_->credit.limit);
   posts_.remove_if([](Post& post) { return post.state().finalized(); });
 }
 
@@ -107,22 +107,22 @@ void FuzzJob::multicast(std::size_t session_index, std::uint64_t tag, std::size_
   FUZZ_CHECK(canele_imulticast(session(session_index), both, 2, tag, &data, &options, &post.request) == CANELE_OK);
 }
 
-void FuzzJob::honest_multicast(std::uint64_t tag, std::size_t length, std::uint32_t id, bool served, bool serving) {
+void FuzzJob::honest_multicast(std::uint64_t tag, std::size_t length, std::uint32_t id, bool is_child, bool is_parent) {
   if (length == 0 || id == 0 || !honest_ids_.insert(id).second) return;
   for (WireDriver* one : made()) one->connect_now(honest);
   settle();
-  if (peer(honest).gone()) return;
-  const wire::Route route{id, 0, served ? hostile : -1, serving && !served ? 1u : 0u};
+  if (peer(honest).disconnected()) return;
+  const wire::Route route{id, 0, is_child ? hostile : -1, is_parent && !is_child ? 1u : 0u};
   wire::Rts rts{};
   rts.handle = 1000 + id;
   rts.length = length;
-  rts.confirm = 1;
+  rts.needs_fin = 1;
   std::string payload(reinterpret_cast<const char*>(&route), sizeof route);
-  if (route.serves != 0) payload.append(reinterpret_cast<const char*>(&hostile), sizeof hostile);
+  if (route.children != 0) payload.append(reinterpret_cast<const char*>(&hostile), sizeof hostile);
   payload.append(reinterpret_cast<const char*>(&rts), sizeof rts);
   Bytes packet;
   put_chunk(packet, wire::Type::session, 0, 1, 0, "s");
-  put_chunk(packet, wire::Type::cast, tag, peer(honest).next_in, 0, payload);
+  put_chunk(packet, wire::Type::multicast_rts, tag, peer(honest).next_in, 0, payload);
   driver(0).arrives(honest, packet);
 }
 
@@ -163,7 +163,7 @@ void FuzzJob::bind(Post& post, std::size_t length) {
 void FuzzJob::honest_message_arrives() {
   for (WireDriver* one : made()) one->connect_now(honest);
   settle();
-  if (peer(honest).gone()) return;  // a target may have given rank 2 a bad address
+  if (peer(honest).disconnected()) return;  // a target may have given rank 2 a bad address
   constexpr std::string_view text = "nothing that rank 1 does stops this";
   Post& got = add(text.size(), true);
   FUZZ_CHECK(canele_irecv(sessions_[own_session], honest, honest_tag, CANELE_TAG_EXACT, got.memory.get(), text.size(),

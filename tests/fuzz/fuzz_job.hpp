@@ -90,8 +90,8 @@ class FuzzJob {
             bool in_two);
   /// Sends a multicast to both other ranks.
   void multicast(std::size_t session, std::uint64_t tag, std::size_t length, int shape);
-  /// Lets rank 2 announce a multicast to us: rank 1 serves us, or we serve rank 1. Its data never comes.
-  void honest_multicast(std::uint64_t tag, std::size_t length, std::uint32_t id, bool served, bool serving);
+  /// Lets rank 2 announce a multicast to us: rank 1 is our parent, or our child. Its data never comes.
+  void honest_multicast(std::uint64_t tag, std::size_t length, std::uint32_t id, bool is_child, bool is_parent);
   void receive(std::size_t session, int from, std::uint64_t tag, std::uint64_t mask, std::size_t length, bool late,
                bool in_two);
   void probe(std::size_t session, int from, std::uint64_t tag, std::uint64_t mask, bool take);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The handshake of drivers/net, either side of it, and the lobby of unauthenticated connections.
+// The handshake of drivers/net, either side of it, and the list of pending connections.
 //
 // The other side is a real Handshake whose frames are changed on their way, byte by byte as the input says. If the
 // input says so, a frame is then signed again with the right secret, so that the code behind the proof is reached, too.
@@ -9,7 +9,7 @@
 
 #include "drivers/net/bytes.hpp"
 #include "drivers/net/handshake.hpp"
-#include "drivers/net/lobby.hpp"
+#include "drivers/net/pending_connections.hpp"
 #include "drivers/net/siphash.hpp"
 #include "fuzz.hpp"
 
@@ -68,9 +68,9 @@ Bytes take_output(Handshake& from) {
 
 /// Sends the acceptor's answer to an authenticated initiator.
 void answer(Input& input, Handshake& acceptor, const Bytes& payload) {
-  const std::size_t why = input.below(2 * static_cast<std::size_t>(net::Refusal::count));
-  if (why > 0 && why < static_cast<std::size_t>(net::Refusal::count)) {
-    acceptor.refuse(static_cast<net::Refusal>(why));
+  const std::size_t why = input.below(2 * static_cast<std::size_t>(net::Rejection::count));
+  if (why > 0 && why < static_cast<std::size_t>(net::Rejection::count)) {
+    acceptor.reject(static_cast<net::Rejection>(why));
   } else {
     acceptor.accept(payload);
   }
@@ -124,39 +124,41 @@ void talk(Input& input) {
   if (untouched && one.state() == State::done) FUZZ_CHECK(std::ranges::equal(one.payload(), payload));
 }
 
-/// Opens unauthenticated connections to the lobby. Whatever they send, their number is bounded, and only authenticated
-/// peers leave the lobby.
+/// Opens unauthenticated connections to it. Whatever they send, their number is bounded, and only authenticated
+/// peers leave the list.
 void crowd(Input& input) {
   FuzzContext context(0);
   const net::Party self(context, "tcp");
-  net::Lobby lobby(self);
-  std::vector<net::UniqueFd> strangers;
-  std::vector<std::uint32_t> guests;                                   // also those that have left
-  const auto proven = [](net::Lobby::Guest&&) { FUZZ_CHECK(false); };  // no connection here knows the secret
+  net::PendingConnections pending(self);
+  std::vector<net::UniqueFd> clients;
+  std::vector<std::uint32_t> ids;  // also those that have left
+  const auto proven = [](net::PendingConnections::Connection&&) {
+    FUZZ_CHECK(false);
+  };  // no connection here knows the secret
   for (int turn = 0; turn < 100 && !input.empty(); ++turn) {
     int fds[2];
     const std::uint8_t what = input.byte();
     if (what < 64) {
       FUZZ_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
-      strangers.emplace_back(fds[0]);
+      clients.emplace_back(fds[0]);
       net::UniqueFd theirs(fds[1]);
-      if (lobby.has_place(context)) guests.push_back(lobby.admit(context, std::move(theirs)));
-    } else if (what < 200 && !strangers.empty()) {
+      if (pending.has_place(context)) ids.push_back(pending.admit(context, std::move(theirs)));
+    } else if (what < 200 && !clients.empty()) {
       const auto bytes = input.bytes(input.byte());
       static_cast<void>(
-          ::send(strangers[what % strangers.size()].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
-    } else if (what < 220 && !strangers.empty()) {
-      strangers.erase(strangers.begin() + what % static_cast<int>(strangers.size()));
+          ::send(clients[what % clients.size()].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+    } else if (what < 220 && !clients.empty()) {
+      clients.erase(clients.begin() + what % static_cast<int>(clients.size()));
     } else if (what < 230) {
-      context.clock_ns += net::Lobby::patience_ns / 2 + 1;
+      context.clock_ns += net::PendingConnections::patience_ns / 2 + 1;
     }
-    for (const std::uint32_t guest : guests) lobby.step(context, guest, proven);
-    lobby.drop_silent(context);
-    FUZZ_CHECK(lobby.size() <= net::Lobby::capacity);
+    for (const std::uint32_t id : ids) pending.step(context, id, proven);
+    pending.drop_silent(context);
+    FUZZ_CHECK(pending.size() <= net::PendingConnections::capacity);
   }
-  context.clock_ns += net::Lobby::patience_ns + 1;
-  lobby.drop_silent(context);
-  FUZZ_CHECK(lobby.empty());
+  context.clock_ns += net::PendingConnections::patience_ns + 1;
+  pending.drop_silent(context);
+  FUZZ_CHECK(pending.empty());
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "drivers/net/socket.hpp"
 #include "drivers/ofi/address.hpp"
 #include "drivers/ofi/wire.hpp"
-#include "drivers/shm/introduce.hpp"
+#include "drivers/shm/fd_exchange.hpp"
 #include "drivers/shm/ring.hpp"
 #include "drivers/tcp/address.hpp"
 #include "drivers/tcp/frame.hpp"
@@ -87,7 +87,7 @@ void packets(const fs::path& to) {
     large(Step::send)({0, to_rank_1, 5, of_200k, 8}).chunk(Type::cts, {latest, 0, 0, 3, nothing, of_200k});
     large(Step::operation_ends)({0, 0})(Step::operation_ends)({0, 0}).chunk(Type::fin, {latest, 0, 0, 0});
     large.write(to, "packet", std::string("large-") + name);
-    // The receiver fetches; an unbound receive; our own exposure is fetched.
+    // The receiver fetches; an unbound receive; our own rkey is fetched.
     Seed fetched;
     fetched({job}).hello().chunk(Type::rts, {5, 0, 0, 9, of_64k, 8, 16, 4});
     fetched(Step::receive)({0, to_rank_1, 5, exact, of_64k, 1})(Step::answers)({0, 2})(Step::bind)({0, of_64k});
@@ -96,39 +96,39 @@ void packets(const fs::path& to) {
     fetched(Step::hold_ends)({0, 0}).chunk(Type::bye, {0, 0, 0});
     fetched.write(to, "packet", std::string("fetched-") + name);
   }
-  // Both ends copy: our offer is taken; we take the peer's offer.
-  Seed offered;
-  offered({job_shm}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_200k, 0});
-  offered.chunk(Type::rts, {5, 0, 0, 9, of_200k, 0, 16, 4 + 0x80, 5})(Step::turn);
-  offered.chunk(Type::rtr, {6, 0, 0, 9, of_200k, 0, 3, 1, 16})(Step::send)({0, to_rank_1, 6, of_200k, 0});
-  offered(Step::turn)(Step::turn).chunk(Type::placed, {latest, 0, 0});
-  offered.write(to, "packet", "offered");
+  // Both ends copy: our RTR is acquired; we acquire the peer's RTR.
+  Seed rtr;
+  rtr({job_shm}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_200k, 0});
+  rtr.chunk(Type::rts, {5, 0, 0, 9, of_200k, 0, 16, 4 + 0x80, 5})(Step::turn);
+  rtr.chunk(Type::rtr, {6, 0, 0, 9, of_200k, 0, 3, 1, 16})(Step::send)({0, to_rank_1, 6, of_200k, 0});
+  rtr(Step::turn)(Step::turn).chunk(Type::copy_done, {latest, 0, 0});
+  rtr.write(to, "packet", "rtr");
   // A matched receive and a matched send are shared.
-  constexpr unsigned type_share = 245;
+  constexpr unsigned type_shared_copy = 245;
   Seed shared;
   shared({job_shm}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_200k, 0});
   shared.chunk(Type::rts, {5, 0, 0, 9, of_200k, 0, 16, 4})(Step::turn)(Step::send)({0, to_rank_1, 6, of_200k, 0});
-  shared(Step::built)({0, 0, type_share, latest, 0, 0, 9, of_200k, 0, 3, 1, 16, 0})(Step::turn)(Step::turn);
-  shared.chunk(Type::placed, {latest + 1, 0, 0}).write(to, "packet", "shared");
+  shared(Step::built)({0, 0, type_shared_copy, latest, 0, 0, 9, of_200k, 0, 3, 1, 16, 0})(Step::turn)(Step::turn);
+  shared.chunk(Type::copy_done, {latest + 1, 0, 0}).write(to, "packet", "shared");
   // Two rails: sequenced packets in and out of order, acknowledged; a rail fails in a transfer.
   Seed rails;
   rails({job_shm_and_tcp});
   for (const unsigned ahead : {1u, 0u, 2u}) {
-    rails(Step::built)({ahead, 1, static_cast<unsigned>(Type::numbered), 0, 0, ahead});
+    rails(Step::built)({ahead, 1, static_cast<unsigned>(Type::sequenced), 0, 0, ahead});
     rails({static_cast<unsigned>(Type::session), 0, 0, 0, 0, 1, 0});
   }
   rails(Step::receive)({0, to_rank_1, 5, exact, of_64k, 0}).chunk(Type::rts, {5, 0, 0, 9, of_64k, 0, 0, 2});
-  rails(Step::bulk)({1, latest, nothing, of_64k, 1}).chunk(Type::again, {latest, 0, 0});
-  rails(Step::send)({0, to_rank_1, 5, of_100, 0}).chunk(Type::seen, {0, 0, 0, 1})(Step::fails)({1});
+  rails(Step::bulk)({1, latest, nothing, of_64k, 1}).chunk(Type::regrant, {latest, 0, 0});
+  rails(Step::send)({0, to_rank_1, 5, of_100, 0}).chunk(Type::cumulative_ack, {0, 0, 0, 1})(Step::fails)({1});
   rails.write(to, "packet", "rails");
-  // A landing on one rail is in progress: the same transfer arrives on the other rail, or the peer leaves by it.
+  // Bulk data on one rail is in progress: the same transfer arrives on the other rail, or the peer leaves by it.
   for (const bool leaves : {false, true}) {
-    Seed landing;
-    landing({job_shm_and_tcp}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_64k, 0});
-    landing.chunk(Type::rts, {5, 0, 0, 9, of_64k, 0, 0, 2})(Step::bulk)({1, latest, nothing, of_64k, 1});
-    if (leaves) landing.chunk(Type::bye, {0, 0, 0});
-    if (!leaves) landing(Step::bulk)({0, latest, nothing, of_64k, 0});
-    landing(Step::hold_ends)({1, 0}).write(to, "packet", leaves ? "landing-bye" : "landing-twice");
+    Seed bulk;
+    bulk({job_shm_and_tcp}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_64k, 0});
+    bulk.chunk(Type::rts, {5, 0, 0, 9, of_64k, 0, 0, 2})(Step::bulk)({1, latest, nothing, of_64k, 1});
+    if (leaves) bulk.chunk(Type::bye, {0, 0, 0});
+    if (!leaves) bulk(Step::bulk)({0, latest, nothing, of_64k, 0});
+    bulk(Step::hold_ends)({1, 0}).write(to, "packet", leaves ? "bulk-bye" : "bulk-twice");
   }
   constexpr unsigned type_closing = 244;
   Seed leaving;  // one rail announces its end, and ends; the bye comes by the other one, which then ends, too
@@ -136,10 +136,11 @@ void packets(const fs::path& to) {
   leaving.chunk(Type::bye, {0, 0, 0})(Step::fails)({1}).write(to, "packet", "leaving");
 }
 
-/// Multicasts: ours, rank 1's, and one of rank 2 in which we serve rank 1, or rank 1 serves us.
+/// Multicasts: ours, rank 1's, and one of rank 2 in which we are the parent of rank 1, or rank 1 is ours.
 void multicasts(const fs::path& to) {
-  constexpr unsigned type_cast = 240, type_want = 241, type_served = 242, type_elsewhere = 243;
-  enum : unsigned { ours = 252, of_rank_2 = 251, chain = 1, serves_us = 16, is_served = 32 };
+  constexpr unsigned type_multicast_rts = 240, type_multicast_cts = 241, type_multicast_done = 242,
+                     type_multicast_redirect = 243;
+  enum : unsigned { ours = 252, of_rank_2 = 251, chain = 1, is_parent = 16, is_child = 32 };
   const auto chunk = [](Seed& seed, unsigned type, std::initializer_list<unsigned> operands) -> Seed& {
     return seed(Step::built)({0, 0, type})(operands)({0});
   };
@@ -148,54 +149,57 @@ void multicasts(const fs::path& to) {
     root({job}).hello()(Step::send)({ours, 5, of_64k, chain})(Step::turn);
     root.chunk(Type::cts, {latest + 1, 0, 0, 3, nothing, of_64k})(Step::operation_ends)({0, 0});
     root.chunk(Type::fin, {latest + 1, 0, 0, 0}).write(to, "packet", "multicast-root-" + std::to_string(job));
-    Seed destination;  // of rank 1; rank 2 serves us, then we are told to ask rank 1
+    Seed destination;  // of rank 1; rank 2 is our parent, then we are redirected to rank 1
     destination({job}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_64k, 0});
-    chunk(destination, type_cast, {5, 0, 0, 1, 3 << 2, 9, of_64k, 0, 0, 2})(Step::turn);
-    chunk(destination, type_elsewhere, {1, 0, 0, 1})(Step::bulk)({0, latest, nothing, of_64k, 0});
+    chunk(destination, type_multicast_rts, {5, 0, 0, 1, 3 << 2, 9, of_64k, 0, 0, 2})(Step::turn);
+    chunk(destination, type_multicast_redirect, {1, 0, 0, 1})(Step::bulk)({0, latest, nothing, of_64k, 0});
     destination.write(to, "packet", "multicast-destination-" + std::to_string(job));
     for (const unsigned first : {0u, 1u}) {  // rank 1 wants from us the data of rank 2, before or after its envelope
-      Seed server;
-      server({job}).hello();
-      if (first == 0) server(Step::send)({of_rank_2, 5, of_64k, is_served + 3});
-      chunk(server, type_want, {3, 0, 0, 20, nothing, of_64k, 2});
-      if (first == 1) server(Step::send)({of_rank_2, 5, of_64k, is_served + 3});
-      server(Step::receive)({0, 2, 5, exact, of_64k, 0})(Step::turn);
-      chunk(server, type_served, {3, 0, 0, 2})
-          .write(to, "packet", "multicast-server-" + std::to_string(first) + "-" + std::to_string(job));
+      Seed parent;
+      parent({job}).hello();
+      if (first == 0) parent(Step::send)({of_rank_2, 5, of_64k, is_child + 3});
+      chunk(parent, type_multicast_cts, {3, 0, 0, 20, nothing, of_64k, 2});
+      if (first == 1) parent(Step::send)({of_rank_2, 5, of_64k, is_child + 3});
+      parent(Step::receive)({0, 2, 5, exact, of_64k, 0})(Step::turn);
+      chunk(parent, type_multicast_done, {3, 0, 0, 2})
+          .write(to, "packet", "multicast-parent-" + std::to_string(first) + "-" + std::to_string(job));
     }
-    Seed served;  // rank 1 serves us with the data of rank 2
-    served({job}).hello()(Step::receive)({0, 2, 5, exact, of_64k, 0})(Step::send)(
-        {of_rank_2, 5, of_64k, serves_us + 4});
-    served(Step::turn)(Step::bulk)({0, latest, nothing, of_100, 0});
-    chunk(served, type_elsewhere, {4, 0, 0, 2}).write(to, "packet", "multicast-served-" + std::to_string(job));
+    Seed child;  // rank 1 forwards the data of rank 2 to us
+    child({job}).hello()(Step::receive)({0, 2, 5, exact, of_64k, 0})(Step::send)({of_rank_2, 5, of_64k, is_parent + 4});
+    child(Step::turn)(Step::bulk)({0, latest, nothing, of_100, 0});
+    chunk(child, type_multicast_redirect, {4, 0, 0, 2}).write(to, "packet", "multicast-child-" + std::to_string(job));
   }
 }
 
 /// Flow control, both halves.
 void credit(const fs::path& to) {
   for (const unsigned job : {job_shm, job_tcp}) {
-    Seed sender;  // two leave, the others are withheld: credit for one, an offer for the rest, one of which is taken
+    Seed sender;  // two leave, the others are blocked: credit for one, envelopes for the rest, one of which is taken
     sender({job + job_short_of_memory}).hello();
     for (unsigned i = 0; i < 6; ++i) sender(Step::send)({0, to_rank_1, i, of_100, 0});
-    sender.chunk(Type::credit, {0, 0, 0, 4}).chunk(Type::resume, {1, 0, 0, 0});
-    sender.chunk(Type::cts, {latest, 0, 0, 3, nothing, of_100}).chunk(Type::answer, {2, 0, 0});
-    sender.chunk(Type::credit, {0, 0, 0, 50}).write(to, "packet", "withheld-" + std::to_string(job));
+    sender.chunk(Type::credit, {0, 0, 0, 4}).chunk(Type::solicit, {1, 0, 0, 0});
+    sender.chunk(Type::cts, {latest, 0, 0, 3, nothing, of_100}).chunk(Type::blocked_reply, {2, 0, 0});
+    sender.chunk(Type::credit, {0, 0, 0, 50}).write(to, "packet", "blocked-" + std::to_string(job));
     Seed asked;  // the same sends, solicited by tag, by mask, and by a probe
     asked({job + job_short_of_memory}).hello();
     for (unsigned i = 0; i < 6; ++i) asked(Step::send)({0, to_rank_1, i, of_100, 0});
-    asked.chunk(Type::resume, {1, 0, 0, 1, 4}).chunk(Type::answer, {1, 0, 0}).chunk(Type::resume, {2, 0, 0, 3, 3});
-    asked.chunk(Type::resume, {2, 0, 0, 5, 2}).chunk(Type::answer, {0, 0, 0}).chunk(Type::answer, {1, 0, 0});
+    asked.chunk(Type::solicit, {1, 0, 0, 1, 4})
+        .chunk(Type::blocked_reply, {1, 0, 0})
+        .chunk(Type::solicit, {2, 0, 0, 3, 3});
+    asked.chunk(Type::solicit, {2, 0, 0, 5, 2})
+        .chunk(Type::blocked_reply, {0, 0, 0})
+        .chunk(Type::blocked_reply, {1, 0, 0});
     asked.chunk(Type::credit, {0, 0, 0, 50}).write(to, "packet", "asked-" + std::to_string(job));
-    Seed receiver;  // rank 1 uses up its credit, reports that it has more to send, and offers it
+    Seed receiver;  // rank 1 uses up its credit, reports that it has more to send, and advertises it
     receiver({job + job_short_of_memory}).hello();
     for (unsigned i = 0; i < 5; ++i) receiver.chunk(Type::eager, {9, 0, 0, 4});
-    receiver.chunk(Type::withheld, {1, 0, 0})(Step::receive)({0, to_rank_1, 5, exact, of_100, 0});
+    receiver.chunk(Type::blocked, {1, 0, 0})(Step::receive)({0, to_rank_1, 5, exact, of_100, 0});
     receiver(Step::probe)({0, to_rank_1, 6, exact, 0});
     receiver(Step::built)({0, 1});
-    receiver({static_cast<unsigned>(Type::offer), 5, 1, 0, 0, 2, 30, 0, 9, of_64k, 0, 0, 2});
-    receiver({static_cast<unsigned>(Type::offer), 6, 1, 0, 1, 2, 30, 1, 10, of_64k, 0, 0, 2, 0});
-    receiver(Step::receive)({0, to_rank_1, 9, exact, of_100, 0}).chunk(Type::withheld, {0, 0, 0});
-    receiver.write(to, "packet", "offers-" + std::to_string(job));
+    receiver({static_cast<unsigned>(Type::blocked_envelope), 5, 1, 0, 0, 2, 30, 0, 9, of_64k, 0, 0, 2});
+    receiver({static_cast<unsigned>(Type::blocked_envelope), 6, 1, 0, 1, 2, 30, 1, 10, of_64k, 0, 0, 2, 0});
+    receiver(Step::receive)({0, to_rank_1, 9, exact, of_100, 0}).chunk(Type::blocked, {0, 0, 0});
+    receiver.write(to, "packet", "blocked-envelopes-" + std::to_string(job));
   }
 }
 
@@ -246,13 +250,13 @@ void tcp_streams(const fs::path& to) {
 
 void shm_bytes(const fs::path& to) {
   namespace shm = drivers::shm;
-  Seed lines, room, introduction, address;
+  Seed lines, room, fd_message, address;
   lines({0, 0, 1}).number<std::uint16_t>(20)({0, 4})("abcd")({0, 0, 2}).number<std::uint16_t>(200)({0, 0, 1});
   lines.number<std::uint16_t>(3)({1, 2, 0}).write(to, "shm", "lines");
   room({1, 0, 100, 100, 2, 130}).number<std::uint16_t>(9000)({1, 200}).number<std::uint16_t>(16000);
   room.write(to, "shm", "room");
-  const shm::Introduction said;
-  introduction({2, 2}).number(said).write(to, "shm", "introduction");
+  const shm::FdMessage said;
+  fd_message({2, 2}).number(said).write(to, "shm", "fd_message");
   address({3})(shm::pack_address({})).write(to, "shm", "address");
 }
 

@@ -68,11 +68,11 @@ void answer(Input& input) {
   FUZZ_CHECK(proven == !changed);
   if (proven) FUZZ_CHECK(incarnation == 9 && read.to_acceptor == made.to_acceptor);
 
-  const auto why = static_cast<ofi::Refusal>(input.below(7));
-  Bytes refusal = ofi::make_refusal(nonce, why, secret);
-  const bool same = !change(input, refusal);
+  const auto why = static_cast<ofi::Rejection>(input.below(7));
+  Bytes rejection = ofi::make_rejection(nonce, why, secret);
+  const bool same = !change(input, rejection);
   std::string text;
-  const bool taken = ofi::read_refusal(refusal, nonce, secret, &text);
+  const bool taken = ofi::read_rejection(rejection, nonce, secret, &text);
   FUZZ_CHECK(taken || !same);
   if (taken) FUZZ_CHECK(!text.empty() && is_printable(text.substr(0, text.find(';'))));
 }
@@ -87,7 +87,7 @@ void raw(Input& input) {
   ofi::Keys keys;
   ofi::read_challenge(bytes, asked, secret, &incarnation, &keys);
   std::string text;
-  ofi::read_refusal(bytes, {}, secret, &text);
+  ofi::read_rejection(bytes, {}, secret, &text);
   if (bytes.size() < ofi::head_size) return;
   const ofi::Head head = ofi::read_head(bytes.data());
   FUZZ_CHECK(head.rank >= 0 && head.rank < ofi::most_ranks);

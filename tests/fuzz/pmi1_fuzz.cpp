@@ -96,20 +96,20 @@ class Launcher {
     } else if (what == 7) {
       now_ += input_.byte() * 1'000'000ull;
       client_.pass_time(now_);
-    } else if (what == 8 && client_.greeted()) {
+    } else if (what == 8 && client_.hello_done()) {
       std::string why;
       if (!client_.put(input_.text(input_.below(70)), copy_of(input_.bytes(input_.byte())), &why)) {
         FUZZ_CHECK(!why.empty());
       }
-    } else if (what == 9 && client_.greeted()) {
+    } else if (what == 9 && client_.hello_done()) {
       client_.enter_barrier();
     } else if (what == 10) {
-      client_.leave();
+      client_.finalize();
     } else if (what == 11) {
       client_.abort(input_.byte(), input_.text(input_.byte()));
     }
     tell();
-    FUZZ_CHECK(!client_.greeted() || !client_.space().empty());
+    FUZZ_CHECK(!client_.hello_done() || !client_.space().empty());
     for (const int rank : client_.dead()) FUZZ_CHECK(rank >= 0 && rank < 4);
   }
 

@@ -106,7 +106,7 @@ void questions(const std::shared_ptr<Shared>& shared, const comm::Membership& me
     for (const int rank : shared->dead) FUZZ_CHECK(rank >= 0 && rank < me.size);
     for (const int rank : shared->arrived) FUZZ_CHECK(rank >= 0 && rank < me.size);
   }
-  shared->refuse_all(-1, "the end of the input");
+  shared->fail_all(-1, "the end of the input");
   FUZZ_CHECK(asked == answered);
 }
 

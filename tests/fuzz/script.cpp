@@ -12,11 +12,12 @@ namespace wire = comm::wire;
 /// Returns a type for a byte; also 0, and a type that does not exist. Most bytes stand for the oldest types, so that
 /// old inputs keep their meaning.
 wire::Type type_of(std::uint8_t byte) {
-  constexpr unsigned first = static_cast<unsigned>(wire::Type::answer) + 2;
-  constexpr unsigned later = static_cast<unsigned>(wire::Type::resumed) + 2 - static_cast<unsigned>(wire::Type::cast);
+  constexpr unsigned first = static_cast<unsigned>(wire::Type::blocked_reply) + 2;
+  constexpr unsigned later =
+      static_cast<unsigned>(wire::Type::solicit_done) + 2 - static_cast<unsigned>(wire::Type::multicast_rts);
   constexpr unsigned from = 240;
-  return static_cast<wire::Type>(byte < from ? byte % first
-                                             : static_cast<unsigned>(wire::Type::cast) + (byte - from) % later);
+  return static_cast<wire::Type>(
+      byte < from ? byte % first : static_cast<unsigned>(wire::Type::multicast_rts) + (byte - from) % later);
 }
 
 FuzzJob::Options options(std::uint8_t first) {
@@ -133,32 +134,32 @@ Bytes Script::rts(wire::Head& head) {
   made.handle = name();
   made.length = length();
   made.header = input_.byte();
-  made.exposure = input_.byte() % 64;
+  made.rkey = input_.byte() % 64;
   const std::uint8_t flags = input_.byte();
   made.synchronous = flags & 1;
-  made.confirm = flags >> 1 & 1;
-  const comm::DriverSlot* slot = job_.peer(hostile).rail->slot;
-  made.exposed = (flags & 4) != 0 && slot != nullptr ? slot->mark() : flags >> 3;
-  if ((flags & 0x80) != 0 && !job_.driver(0).offers.empty()) {  // for the receive offered last, which it takes
-    const wire::Rtr& offer = job_.driver(0).offers.back();
-    made.receive = offer.key;
-    comm::Claims(job_.driver(0).line(true, offer.line), offer.generation).take();
+  made.needs_fin = flags >> 1 & 1;
+  const comm::DriverInstance* instance = job_.peer(hostile).rail->instance;
+  made.rkey_driver = (flags & 4) != 0 && instance != nullptr ? instance->driver_tag() : flags >> 3;
+  if ((flags & 0x80) != 0 && !job_.driver(0).rtrs.empty()) {  // for the receive with the last RTR, which it takes
+    const wire::Rtr& rtr = job_.driver(0).rtrs.back();
+    made.receive = rtr.key;
+    comm::ChunkClaims(job_.driver(0).line(true, rtr.line), rtr.generation).acquire();
     head.tag = input_.byte();
   }
   Bytes payload;
   append(payload, made);
-  payload.resize(payload.size() + made.header + made.exposure, std::byte{7});
+  payload.resize(payload.size() + made.header + made.rkey, std::byte{7});
   return payload;
 }
 
-/// Writes a multicast of rank 1, which names any server and any ranks to be served.
-Bytes Script::cast(wire::Head& head) {
+/// Writes a multicast of rank 1, which names any parent and any children.
+Bytes Script::multicast_rts(wire::Head& head) {
   const std::uint8_t id = input_.byte(), flags = input_.byte();
-  const std::uint32_t serves = flags >> 5;
+  const std::uint32_t children = flags >> 5;
   Bytes payload;
-  append(payload,
-         wire::Route{id, static_cast<std::uint32_t>(flags & 3), static_cast<std::int32_t>(flags >> 2 & 7) - 1, serves});
-  for (std::uint32_t i = 0; i < serves; ++i) append(payload, std::uint32_t{input_.byte()} % 8);
+  append(payload, wire::Route{id, static_cast<std::uint32_t>(flags & 3), static_cast<std::int32_t>(flags >> 2 & 7) - 1,
+                              children});
+  for (std::uint32_t i = 0; i < children; ++i) append(payload, std::uint32_t{input_.byte()} % 8);
   const Bytes announced = rts(head);
   payload.insert(payload.end(), announced.begin(), announced.end());
   return payload;
@@ -172,13 +173,13 @@ Bytes Script::rtr(bool shared) {
   made.seen = job_.peer(hostile).next_out - input_.byte() % 20;
   made.generation = input_.byte();
   made.line = input_.byte() % (WireDriver::lines + 1);
-  made.exposure = input_.byte() % 48;
-  comm::Claims claims(job_.driver(0).line(false, made.line), made.generation);
+  made.rkey = input_.byte() % 48;
+  comm::ChunkClaims claims(job_.driver(0).line(false, made.line), made.generation);
   claims.open();
-  if (shared) claims.take();
+  if (shared) claims.acquire();
   Bytes payload;
   append(payload, made);
-  payload.resize(payload.size() + made.exposure, std::byte{9});
+  payload.resize(payload.size() + made.rkey, std::byte{9});
   return payload;
 }
 
@@ -194,44 +195,44 @@ Bytes Script::payload_of(wire::Type type, wire::Head& head) {
       break;
     case wire::Type::rts:
       return rts(head);
-    case wire::Type::offer: {
+    case wire::Type::blocked_envelope: {
       const std::uint8_t index = input_.byte(), count = input_.byte();
-      append(payload, wire::Offer{input_.byte(), index, count, input_.flag(), {}});
+      append(payload, wire::BlockedEnvelope{input_.byte(), index, count, input_.flag(), {}});
       const Bytes announced = rts(head);
       payload.insert(payload.end(), announced.begin(), announced.end());
       break;
     }
-    case wire::Type::cast:
-      return cast(head);
-    case wire::Type::want: {
-      const wire::Want made{name(), length(), length(), static_cast<std::int32_t>(input_.byte() % 4), 0};
+    case wire::Type::multicast_rts:
+      return multicast_rts(head);
+    case wire::Type::multicast_cts: {
+      const wire::MulticastCts made{name(), length(), length(), static_cast<std::int32_t>(input_.byte() % 4), 0};
       append(payload, made);
       break;
     }
-    case wire::Type::served:
-    case wire::Type::elsewhere:
+    case wire::Type::multicast_done:
+    case wire::Type::multicast_redirect:
       append(payload, static_cast<std::int32_t>(input_.byte() % 4));
       break;
     case wire::Type::credit:
-      head.tag = job_.peer(hostile).credit_heard + 100 * std::uint64_t{input_.byte()};
+      head.tag = job_.peer(hostile).credit_granted + 100 * std::uint64_t{input_.byte()};
       break;
-    case wire::Type::withheld:
-    case wire::Type::resumed:
+    case wire::Type::blocked:
+    case wire::Type::solicit_done:
       if (job_.peer(hostile).asking != nullptr) head.seq += job_.peer(hostile).asking->episode;
       break;
-    case wire::Type::resume:
-      if (const comm::Withheld* list = job_.peer(hostile).withheld.get()) head.seq += list->episode;
+    case wire::Type::solicit:
+      if (const comm::BlockedSends* list = job_.peer(hostile).blocked_sends.get()) head.seq += list->episode;
       if (const std::uint8_t kind = input_.byte(); kind % 4 != 0) {  // 0: everything
         const std::uint64_t bits = kind % 4 == 1 ? ~std::uint64_t{0} : kind % 4 == 2 ? 0 : 3;
-        append(payload, wire::Resume{input_.byte() & (kind < 250 ? bits : ~bits), bits, kind >> 2 & 1u, 0});
+        append(payload, wire::Solicit{input_.byte() & (kind < 250 ? bits : ~bits), bits, kind >> 2 & 1u, 0});
       }
       break;
-    case wire::Type::answer:
-      if (const comm::Withheld* list = job_.peer(hostile).withheld.get()) head.seq += list->batch_number;
+    case wire::Type::blocked_reply:
+      if (const comm::BlockedSends* list = job_.peer(hostile).blocked_sends.get()) head.seq += list->batch_number;
       break;
     case wire::Type::rtr:
-    case wire::Type::share:
-      return rtr(type == wire::Type::share);
+    case wire::Type::shared_copy:
+      return rtr(type == wire::Type::shared_copy);
     case wire::Type::cts: {
       const wire::Cts made{name(), length(), length()};
       append(payload, made);
@@ -242,8 +243,9 @@ Bytes Script::payload_of(wire::Type type, wire::Head& head) {
       break;
     case wire::Type::session:
       return bytes_of(input_.flag() ? "t" : input_.flag() ? "s" : input_.text(input_.below(80)));
-    case wire::Type::seen:
-      if (const comm::Bundle* bundle = job_.peer(hostile).bundle.get()) head.tag = bundle->next_out - input_.byte();
+    case wire::Type::cumulative_ack:
+      if (const comm::RailGroup* group = job_.peer(hostile).rail_group.get())
+        head.tag = group->next_out - input_.byte();
       break;
     default:
       break;
@@ -256,14 +258,14 @@ void Script::put_chunk(Bytes& packet, bool first) {
   const wire::Type type = type_of(input_.byte());
   wire::Head head{name(), 0, 0, type, 0};
   const bool envelope = type == wire::Type::eager || type == wire::Type::eager_sync || type == wire::Type::rts ||
-                        type == wire::Type::cast;
+                        type == wire::Type::multicast_rts;
   head.seq = input_.byte();  // 0: the valid number
   if (envelope) head.seq += peer.next_in + coming_++;
   head.session = input_.byte();
-  if (type == wire::Type::numbered && first) {
-    head.tag = (peer.bundle != nullptr ? peer.bundle->next_in : 1) + head.session;
+  if (type == wire::Type::sequenced && first) {
+    head.tag = (peer.rail_group != nullptr ? peer.rail_group->next_in : 1) + head.session;
     head.session = 0;
-    head.seq = (peer.bundle != nullptr ? static_cast<std::uint32_t>(peer.bundle->next_out) : 1) - 1 - head.seq;
+    head.seq = (peer.rail_group != nullptr ? static_cast<std::uint32_t>(peer.rail_group->next_out) : 1) - 1 - head.seq;
   }
   const Bytes payload = payload_of(type, head);
   const std::size_t at = packet.size();

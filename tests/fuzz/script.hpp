@@ -72,7 +72,7 @@ class Script {
   void put_chunk(Bytes& packet, bool first);
   Bytes payload_of(comm::wire::Type type, comm::wire::Head& head);
   Bytes rts(comm::wire::Head& head);
-  Bytes cast(comm::wire::Head& head);
+  Bytes multicast_rts(comm::wire::Head& head);
   Bytes rtr(bool shared);
   void write_line();
   void post_send();

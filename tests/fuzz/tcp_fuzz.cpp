@@ -45,11 +45,11 @@ class Engine final : public drivers::DriverEvents {
 
   Take packet(Rank, std::span<const std::byte> bytes) override {
     FUZZ_CHECK(!bytes.empty() && bytes.size() <= tcp::max_packet);
-    if (stalls > 1 && ++stalled % stalls == 0) return Take::later;
+    if (stalls > 1 && ++stalled % stalls == 0) return Take::retry;
     tell(story, "packet", bytes);
     return Take::taken;
   }
-  int landing(Rank, std::uint64_t key, std::uint64_t, std::uint64_t length, iovec* out, int max) override {
+  int bulk_destination(Rank, std::uint64_t key, std::uint64_t, std::uint64_t length, iovec* out, int max) override {
     FUZZ_CHECK(length > 0 && length <= tcp::max_bulk && max > 0);
     if (!wanted(key)) return 0;
     memory.clear();
@@ -62,7 +62,7 @@ class Engine final : public drivers::DriverEvents {
     }
     return count;
   }
-  void landed(Rank, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override {
+  void bulk_written(Rank, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override {
     Bytes all;
     for (const Bytes& piece : memory) all.insert(all.end(), piece.begin(), piece.end());
     FUZZ_CHECK(length > 0 && length <= all.size());
@@ -85,7 +85,7 @@ bool read_plainly(std::span<const std::byte> all, Story& story) {
   while (all.size() >= tcp::packet_header) {
     const std::uint64_t length = net::read_le32(all.data());
     const auto kind = std::to_integer<int>(all[4]);
-    if (all[5] != std::byte{0} || net::read_le16(all.data() + 6) != tcp::frame_mark || (kind != 1 && kind != 2) ||
+    if (all[5] != std::byte{0} || net::read_le16(all.data() + 6) != tcp::frame_magic || (kind != 1 && kind != 2) ||
         length == 0 || length > (kind == 1 ? tcp::max_packet : tcp::max_bulk)) {
       return false;
     }

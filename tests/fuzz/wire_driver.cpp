@@ -58,8 +58,8 @@ Status WireDriver::open_impl(drivers::DriverContext& context, drivers::Address* 
   capabilities_.bulk_stream = true;
   capabilities_.max_bulk = 16384;
   capabilities_.get = like_ != Like::tcp;
-  capabilities_.put = capabilities_.copies_anywhere = like_ == Like::shm;
-  capabilities_.exposure_size = 32;
+  capabilities_.put = capabilities_.rma_any_thread = like_ == Like::shm;
+  capabilities_.rkey_size = 32;
   capabilities_.shared_lines = like_ == Like::shm ? lines : 0;
   capabilities_.wake_up = drivers::WakeUp::descriptor;
   capabilities_.reaches_local = capabilities_.reaches_remote = capabilities_.detects_failure = true;
@@ -84,43 +84,43 @@ void WireDriver::connect_now(Rank rank) {
 void WireDriver::arrives(Rank from, Bytes packet) {
   if (packet.empty() || packet.size() > capabilities_.max_packet) return;
   at_poll([this, from, packet = std::move(packet)](drivers::DriverEvents& events) {
-    if (!up_.contains(from) || lands(from)) return;
+    if (!up_.contains(from) || has_bulk(from)) return;
     const Take take = events.packet(from, packet);
-    FUZZ_CHECK(take != Take::later);
-    if (take == Take::refused) forget(from);
+    FUZZ_CHECK(take != Take::retry);
+    if (take == Take::rejected) forget(from);
   });
 }
 
-/// Returns whether bulk data is landing. Until it has landed, nothing else comes from its rank.
-bool WireDriver::lands(Rank from) const {
-  return std::any_of(held_.begin(), held_.end(), [&](const Landing& one) { return one.from == from; });
+/// Returns whether bulk data is incoming. Until it is written, nothing else comes from its rank.
+bool WireDriver::has_bulk(Rank from) const {
+  return std::any_of(held_.begin(), held_.end(), [&](const IncomingBulk& one) { return one.from == from; });
 }
 
-WireDriver::Landing WireDriver::land(drivers::DriverEvents& events, Rank from, std::uint64_t key, std::uint64_t offset,
-                                     std::uint64_t length) {
+WireDriver::IncomingBulk WireDriver::begin_bulk(drivers::DriverEvents& events, Rank from, std::uint64_t key,
+                                                std::uint64_t offset, std::uint64_t length) {
   iovec pieces[most_pieces];
-  const int count = events.landing(from, key, offset, length, pieces, most_pieces);
+  const int count = events.bulk_destination(from, key, offset, length, pieces, most_pieces);
   FUZZ_CHECK(count >= 0 && count <= static_cast<int>(most_pieces));
-  Landing landing{from, key, offset, 0, {pieces, pieces + count}};
-  for (const iovec& piece : landing.pieces) landing.length += piece.iov_len;
-  FUZZ_CHECK(landing.length <= length && (count == 0 || landing.length > 0));
-  return landing;
+  IncomingBulk incoming{from, key, offset, 0, {pieces, pieces + count}};
+  for (const iovec& piece : incoming.pieces) incoming.length += piece.iov_len;
+  FUZZ_CHECK(incoming.length <= length && (count == 0 || incoming.length > 0));
+  return incoming;
 }
 
-void WireDriver::landed(drivers::DriverEvents& events, const Landing& landing) {
-  fill(landing.pieces);
-  events.landed(landing.from, landing.key, landing.offset, landing.length);
+void WireDriver::end_bulk(drivers::DriverEvents& events, const IncomingBulk& incoming) {
+  fill(incoming.pieces);
+  events.bulk_written(incoming.from, incoming.key, incoming.offset, incoming.length);
 }
 
 void WireDriver::bulk_arrives(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, bool hold) {
   at_poll([=, this](drivers::DriverEvents& events) {
-    if (!up_.contains(from) || length == 0 || offset + length < offset || lands(from)) return;
-    Landing landing = land(events, from, key, offset, length);
-    if (landing.pieces.empty()) return;
+    if (!up_.contains(from) || length == 0 || offset + length < offset || has_bulk(from)) return;
+    IncomingBulk incoming = begin_bulk(events, from, key, offset, length);
+    if (incoming.pieces.empty()) return;
     if (hold) {
-      held_.push_back(std::move(landing));
+      held_.push_back(std::move(incoming));
     } else {
-      landed(events, landing);
+      end_bulk(events, incoming);
     }
   });
 }
@@ -129,9 +129,9 @@ void WireDriver::hold_ends(std::size_t which) {
   at_poll([=, this](drivers::DriverEvents& events) {
     if (held_.empty()) return;
     const auto at = held_.begin() + static_cast<std::ptrdiff_t>(which % held_.size());
-    const Landing landing = std::move(*at);
+    const IncomingBulk incoming = std::move(*at);
     held_.erase(at);
-    landed(events, landing);
+    end_bulk(events, incoming);
   });
 }
 
@@ -169,7 +169,7 @@ void WireDriver::forget(Rank rank) {
   up_.erase(rank);
   owes_room_.erase(rank);
   std::erase_if(operations_, [&](const Operation& one) { return one.rank == rank; });
-  std::erase_if(held_, [&](const Landing& one) { return one.from == rank; });
+  std::erase_if(held_, [&](const IncomingBulk& one) { return one.from == rank; });
 }
 
 /// Returns how a send ends, before its packet is read.
@@ -188,19 +188,19 @@ void WireDriver::sent(std::span<const std::byte> packet) {
     auto payload = chunk.payload;
     std::uint64_t name = 0;
     const wire::Type type = chunk.head.type;
-    if (type == wire::Type::cast) {
+    if (type == wire::Type::multicast_rts) {
       wire::Route route;
-      FUZZ_CHECK(wire::take(payload, route) && payload.size() >= route.serves * sizeof(std::uint32_t));
-      payload = payload.subspan(route.serves * sizeof(std::uint32_t));
+      FUZZ_CHECK(wire::take(payload, route) && payload.size() >= route.children * sizeof(std::uint32_t));
+      payload = payload.subspan(route.children * sizeof(std::uint32_t));
     }
-    const bool named = type == wire::Type::rts || type == wire::Type::cast || type == wire::Type::eager_sync ||
-                       type == wire::Type::cts || type == wire::Type::want;
+    const bool named = type == wire::Type::rts || type == wire::Type::multicast_rts || type == wire::Type::eager_sync ||
+                       type == wire::Type::cts || type == wire::Type::multicast_cts;
     if (named) wire::take(payload, name);
-    if (type == wire::Type::rtr || type == wire::Type::share) {
-      wire::Rtr offer;
-      FUZZ_CHECK(wire::take(payload, offer) && payload.size() == offer.exposure);
-      offers.push_back(offer);
-      name = offer.key;
+    if (type == wire::Type::rtr || type == wire::Type::shared_copy) {
+      wire::Rtr rtr;
+      FUZZ_CHECK(wire::take(payload, rtr) && payload.size() == rtr.rkey);
+      rtrs.push_back(rtr);
+      name = rtr.key;
     }
     if (name != 0) handles.push_back(name);
   }
@@ -249,25 +249,25 @@ Status WireDriver::bulk_send_impl(Rank rank, std::uint64_t, std::uint64_t, const
   return Status::pending;
 }
 
-Status WireDriver::expose_impl(Rank, drivers::Access, const iovec*, int, drivers::Exposure* exposure) {
-  exposure->size = 16;
-  std::memset(exposure->bytes, 0x11, exposure->size);
-  exposure->handle = 0;
-  if (like_ == Like::ofi) exposures_.insert(exposure->handle = ++last_exposure_);
+Status WireDriver::register_memory_impl(Rank, drivers::RmaOp, const iovec*, int, drivers::MemoryKey* rkey) {
+  rkey->size = 16;
+  std::memset(rkey->bytes, 0x11, rkey->size);
+  rkey->handle = 0;
+  if (like_ == Like::ofi) registrations_.insert(rkey->handle = ++last_registration_);
   return Status::ok;
 }
 
-void WireDriver::withdraw_impl(std::uint64_t handle) { FUZZ_CHECK(exposures_.erase(handle) == 1); }
+void WireDriver::deregister_impl(std::uint64_t handle) { FUZZ_CHECK(registrations_.erase(handle) == 1); }
 
-Status WireDriver::remote_copy_impl(Rank rank, drivers::Access access, std::span<const std::byte> exposure,
-                                    std::uint64_t, const iovec* pieces, int count, std::size_t size, Token token) {
-  FUZZ_CHECK(!exposure.empty());
+Status WireDriver::rma_impl(Rank rank, drivers::RmaOp op, std::span<const std::byte> rkey, std::uint64_t,
+                            const iovec* pieces, int count, std::size_t size, Token token) {
+  FUZZ_CHECK(!rkey.empty());
   if (copies_fail || failed_.contains(rank)) return Status::failed;
   std::vector<iovec> memory(pieces, pieces + count);
   std::size_t total = 0;
   for (const iovec& piece : memory) total += piece.iov_len;
   FUZZ_CHECK(total == size);
-  if (access == drivers::Access::put) {
+  if (op == drivers::RmaOp::put) {
     Bytes read;
     read_all(pieces, count, &read);
     return Status::ok;

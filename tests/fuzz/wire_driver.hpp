@@ -49,8 +49,8 @@ class WireDriver final : public drivers::Driver {
   bool full = false, later = false, copies_fail = false;
   /// Handles that the engine has named to peers: sends, receives.
   std::vector<std::uint64_t> handles;
-  /// The receives that the engine has offered.
-  std::vector<comm::wire::Rtr> offers;
+  /// The RTRs that the engine has sent.
+  std::vector<comm::wire::Rtr> rtrs;
 
  private:
   struct Operation {
@@ -59,7 +59,7 @@ class WireDriver final : public drivers::Driver {
     std::vector<iovec> memory;  ///< the driver's until it ends: a copy fills it, a send reads it
     bool copy;
   };
-  struct Landing {
+  struct IncomingBulk {
     Rank from;
     std::uint64_t key, offset, length;
     std::vector<iovec> pieces;
@@ -67,10 +67,11 @@ class WireDriver final : public drivers::Driver {
 
   void sent(std::span<const std::byte> packet);
   void forget(Rank rank);
-  bool lands(Rank from) const;
+  bool has_bulk(Rank from) const;
   Status answer(Rank rank);
-  Landing land(drivers::DriverEvents& events, Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length);
-  void landed(drivers::DriverEvents& events, const Landing& landing);
+  IncomingBulk begin_bulk(drivers::DriverEvents& events, Rank from, std::uint64_t key, std::uint64_t offset,
+                          std::uint64_t length);
+  void end_bulk(drivers::DriverEvents& events, const IncomingBulk& incoming);
 
   Status open_impl(drivers::DriverContext& context, drivers::Address* address, std::string*) override;
   Status connect_impl(Rank rank, std::span<const std::byte> address) override;
@@ -81,10 +82,10 @@ class WireDriver final : public drivers::Driver {
   void commit_impl(Rank rank, std::size_t size) override;
   Status bulk_send_impl(Rank rank, std::uint64_t, std::uint64_t, const iovec* pieces, int count, std::size_t size,
                         drivers::Token token) override;
-  Status expose_impl(Rank, drivers::Access, const iovec*, int, drivers::Exposure* exposure) override;
-  void withdraw_impl(std::uint64_t handle) override;
-  Status remote_copy_impl(Rank rank, drivers::Access access, std::span<const std::byte> exposure, std::uint64_t,
-                          const iovec* pieces, int count, std::size_t size, drivers::Token token) override;
+  Status register_memory_impl(Rank, drivers::RmaOp, const iovec*, int, drivers::MemoryKey* rkey) override;
+  void deregister_impl(std::uint64_t handle) override;
+  Status rma_impl(Rank rank, drivers::RmaOp op, std::span<const std::byte> rkey, std::uint64_t, const iovec* pieces,
+                  int count, std::size_t size, drivers::Token token) override;
   int poll_impl(int) override;
   bool arm_impl(bool) override { return due_.empty(); }
   void close_impl() override;
@@ -94,9 +95,9 @@ class WireDriver final : public drivers::Driver {
   std::deque<std::function<void(drivers::DriverEvents&)>> due_;
   std::set<Rank> up_, failed_, owes_room_;
   std::vector<Operation> operations_;
-  std::vector<Landing> held_;
-  std::set<std::uint64_t> exposures_;
-  std::uint64_t last_exposure_ = 0;
+  std::vector<IncomingBulk> held_;
+  std::set<std::uint64_t> registrations_;
+  std::uint64_t last_registration_ = 0;
   Bytes reserved_;
   std::vector<drivers::SharedLine> ours_, theirs_;
 };

@@ -5,8 +5,8 @@
 // Usage: match_campaign instructions posted|unexpected ENTRIES MATCHES   the phase is match_phase(), for callgrind
 //        match_campaign tables                                           attempts and lines of every matcher
 //        match_campaign tails [SECONDS]                                  tail queues beside one lock, two threads
-//        match_campaign heating [SECONDS]                                searches with and without the heater
-// One thread; tails: two more; heating: one. Only `tails` and `heating` measure time: the other numbers are the same on
+//        match_campaign warming [SECONDS]                                searches with and without the cache warmer
+// One thread; tails: two more; warming: one. Only `tails` and `warming` measure time: the other numbers are the same on
 // every machine.
 #include <algorithm>
 #include <cstdio>
@@ -20,8 +20,8 @@
 #include "comm/config/names.hpp"
 #include "comm/matching/alternatives/factory.hpp"
 #include "comm/matching/matcher.hpp"
-#include "heating.hpp"
 #include "tails.hpp"
+#include "warming.hpp"
 
 namespace canele::comm {
 namespace {
@@ -152,9 +152,10 @@ int main(int count, char** arguments) {
   }
   if (mode == "tables" && count == 2) return tables(), 0;
   if (mode == "tails" && count <= 3) return compare_tails(count == 3 ? std::atof(arguments[2]) : 0.2), 0;
-  if (mode == "heating" && count <= 3) return compare_heating(count == 3 ? std::atof(arguments[2]) : 0.5), 0;
+  if ((mode == "warming" || mode == "heating") && count <= 3)
+    return compare_warming(count == 3 ? std::atof(arguments[2]) : 0.5), 0;
   std::fprintf(stderr,
                "usage: match_campaign instructions posted|unexpected ENTRIES MATCHES | tables | tails [SECONDS] | "
-               "heating [SECONDS]\n");
+               "warming [SECONDS]\n");
   return 2;
 }

@@ -121,7 +121,7 @@ static void aliases(void) {
   CHECK_EQ(class_of(MPI_Reduce_local(all, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM)), MPI_ERR_BUFFER);
 }
 
-static void nobody(void) {
+static void proc_null(void) {
   const MPI_Comm world = MPI_COMM_WORLD;
   MPI_Request requests[2];
   MPI_Status status;
@@ -190,7 +190,7 @@ int main(int argc, char **argv) {
 #ifdef CANELE_MPI
   bytes();
   aliases();
-  nobody();
+  proc_null();
 #endif
   if (size_ == 2) many();
   return finish();

@@ -250,11 +250,11 @@ static MPI_Datatype spaced_pair(void) {
 }
 
 static void freed_early(void) {
-  int in[16], sums[16], all[RANKS * 16], cast[16];
+  int in[16], sums[16], all[RANKS * 16], values[16];
   for (int i = 0; i < 16; ++i) {
     in[i] = rank_ * 50 + i;
     sums[i] = -1;
-    cast[i] = rank_ == 0 ? i : -1;
+    values[i] = rank_ == 0 ? i : -1;
   }
   for (int i = 0; i < RANKS * 16; ++i) all[i] = -1;
   MPI_Comm copy;
@@ -265,7 +265,7 @@ static void freed_early(void) {
   MPI_Op_create(add_pairs, 0, &op);
   MPI_Iallreduce(in, sums, 4, type, op, copy, &requests[0]);
   MPI_Iallgather(in, 4, type, all, 4, type, copy, &requests[1]);
-  MPI_Ibcast(cast, 4, type, 0, copy, &requests[2]);
+  MPI_Ibcast(values, 4, type, 0, copy, &requests[2]);
   MPI_Op_free(&op);
   MPI_Type_free(&type);
 #ifdef CANELE_MPI /* Open MPI 4.1 crashes in collectives in progress on the communicator */
@@ -280,7 +280,7 @@ static void freed_early(void) {
   for (int i = 0; i < 16; ++i) {
     const int there = i % 2 == 0;
     CHECK_EQ(sums[i], there ? 50 * size_ * (size_ - 1) / 2 + size_ * i : -1);
-    CHECK_EQ(cast[i], there || rank_ == 0 ? i : -1);
+    CHECK_EQ(values[i], there || rank_ == 0 ? i : -1);
   }
   for (int i = 0; i < size_ * 16; ++i) CHECK_EQ(all[i], i % 2 == 0 ? i / 16 * 50 + i % 16 : -1);
 }

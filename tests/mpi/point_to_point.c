@@ -190,7 +190,7 @@ static void exchange(void) {
   free(out);
 }
 
-static void nobody(void) {
+static void proc_null(void) {
   int value = 3, count = -1;
   MPI_Status status;
   MPI_Request request;
@@ -214,6 +214,6 @@ int main(int argc, char **argv) {
   any_source();
   synchronous();
   exchange();
-  nobody();
+  proc_null();
   return finish();
 }

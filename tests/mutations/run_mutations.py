@@ -35,7 +35,7 @@ HEADER = re.compile(r"^# caught by: (\S+)\s*(.*)$", re.MULTILINE)
 # Kinds of catchers, by the name of the program: the text that reports a finding, and the text that says after how much.
 CATCHERS = {
     "canele-sim": (r"runs until the first failure: (\d+)", "runs"),
-    "exhaustive_casts": (r"world (\d+): |Assertion .* failed", "worlds"),
+    "exhaustive_multicasts": (r"world (\d+): |Assertion .* failed", "worlds"),
     "exhaustive_worlds": (r"world (\d+): |Assertion .* failed", "worlds"),
     "exhaustive_schedules": (r"in order (\d+)$", "orders"),
     "fuzz_": (r"(?:ERROR: |SUMMARY: |runtime error: |deadly signal)", "inputs"),

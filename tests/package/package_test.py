@@ -191,7 +191,7 @@ class PackageTest(unittest.TestCase):
         if not kit.exists():
             return print("the conformance kit is not built: not run over the driver from outside", file=sys.stderr)
         table = run(kit, module, "--gtest_filter=-*.bulk_2gib")
-        for test in ("refuse_secret", "order", "wake_up", "close_delivers", "close_unseen", "killed"):
+        for test in ("reject_secret", "order", "wake_up", "close_delivers", "close_unseen", "killed"):
             self.assertRegex(table, rf"{test} +passed")
 
     def test_driver_from_outside_the_tree(self):

@@ -2,6 +2,7 @@
 """Rules about the text: lengths, first lines, words that promise work not done, comments of the driver contract."""
 import re
 
+import dictionary
 import english
 
 FUNCTION_LINES = 70
@@ -106,6 +107,13 @@ def check_english(tree):
                 yield file.path, line, f"{kind}: {text} (CONTRIBUTING.md, English)"
 
 
+def check_dictionary(tree):
+    index = dictionary.Index(dictionary.all_rows())
+    for file in tree.select(dictionary.is_checked):
+        for line, name, row in dictionary.findings(file, index):
+            yield file.path, line, f"{name}: the field's word is \"{row.new}\" (tests/tidy/dictionary.txt)"
+
+
 def comment_share(file):
     """Returns the share of comments in the file's characters (blanks not counted)."""
     written, code = (len(re.sub(r"\s", "", text)) for text in (file.text, file.code))
@@ -192,6 +200,20 @@ RULES = [
         [
             ({"comm/a.hpp": SPDX + "// A thing.\n"}, 1),
             ({"comm/a.hpp": SPDX + "// A thing. Any thread may use it.\n"}, 0),
+        ],
+    ),
+    (
+        "dictionary",
+        check_dictionary,
+        "no name that the dictionary has replaced by the field's word",
+        [
+            ({"a.cpp": "void withhold_it();\n"}, 1),
+            ({"a.cpp": "int PutOff;\n"}, 1),
+            ({"a.cpp": "// The send is withheld.\n"}, 1),
+            ({"docs/a.md": "See `short_cut`.\n"}, 1),
+            ({"docs/a.md": "This is a short cut.\n"}, 0),
+            ({"docs/notes/a.md": "The send is withheld.\n"}, 0),
+            ({"a.cpp": "void block_it();\n"}, 0),
         ],
     ),
     (

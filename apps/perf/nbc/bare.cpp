@@ -58,7 +58,7 @@ BareAmount bare_amount(Operation operation, std::uint64_t size, int rank, int ra
 Bare::Bare(int core) : piece_(piece), thread_([this, core] { serve(core); }) {}
 
 Bare::~Bare() {
-  over_ = true;
+  stopping_ = true;
   ++asked_;
   asked_.notify_all();
   thread_.join();
@@ -87,7 +87,7 @@ void Bare::serve(int core) {
   pin_thread({core});
   for (std::uint32_t seen = 0;;) {
     asked_.wait(seen);
-    if (over_) return;
+    if (stopping_) return;
     work();
     done_ = ++seen;
     done_.notify_all();

@@ -26,7 +26,7 @@ struct BareAmount {
   bool operator==(const BareAmount&) const = default;
 };
 
-/// Returns the minimum work of a rank: every part of other ranks that it must have comes once. Rank 0 is the root. A
+/// Returns the minimum work of a rank: every block of other ranks that it must have comes once. Rank 0 is the root. A
 /// reduction passes along a chain, or in halves.
 BareAmount bare_amount(Operation operation, std::uint64_t size, int rank, int ranks);
 
@@ -53,7 +53,7 @@ class Bare {
   BareAmount amount_{};
   std::vector<double> theirs_, mine_, result_, piece_;
   std::atomic<std::uint32_t> asked_{0}, done_{0};  ///< rounds
-  std::atomic<bool> over_{false};
+  std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Collectives, by MPI. Counts are int, so a part is at most 16 GiB. One thread.
+// Collectives, by MPI. Counts are int, so a block is at most 16 GiB. One thread.
 #pragma once
 
 #include <mpi.h>

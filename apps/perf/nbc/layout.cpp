@@ -45,7 +45,7 @@ std::vector<int> cores_of(const Options& options, const std::vector<int>& allowe
   return own;
 }
 
-bool crowded(const Options& options, const std::vector<int>& allowed, int ranks_here) {
+bool oversubscribed(const Options& options, const std::vector<int>& allowed, int ranks_here) {
   const std::size_t cores = computing_cores(options, allowed).size();
   return threads_of(options, cores) * static_cast<std::size_t>(ranks_here) > cores;
 }

@@ -23,6 +23,6 @@ std::vector<int> computing_cores(const Options& options, const std::vector<int>&
 /// same cores. Throws std::runtime_error if a core is not available.
 std::vector<int> cores_of(const Options& options, const std::vector<int>& allowed, int place);
 /// Returns true if a core has threads of several ranks.
-bool crowded(const Options& options, const std::vector<int>& allowed, int ranks_here);
+bool oversubscribed(const Options& options, const std::vector<int>& allowed, int ranks_here);
 
 }  // namespace canele::perf::nbc

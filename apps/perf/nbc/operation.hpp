@@ -23,7 +23,7 @@ const char* name_of(Operation operation);
 /// Returns the operation with one of the names above.
 Operation operation_of(std::string_view name);
 
-/// A collective to be started: `count` doubles in a part. The root is rank 0; bcast uses output only.
+/// A collective to be started: `count` doubles in a block. The root is rank 0; bcast uses output only.
 struct Call {
   Operation operation;
   std::size_t count;
@@ -36,17 +36,17 @@ class Buffers {
  public:
   Buffers(int rank, int ranks) : rank_(static_cast<std::size_t>(rank)), ranks_(static_cast<std::size_t>(ranks)) {}
 
-  /// Returns the bytes that a rank needs for parts of `size` bytes.
+  /// Returns the bytes that a rank needs for blocks of `size` bytes.
   static std::uint64_t needed(Operation operation, std::uint64_t size, int ranks);
 
-  /// Prepares memory for parts of `size` bytes (a multiple of 8). Fills it again if the collective differs from the
+  /// Prepares memory for blocks of `size` bytes (a multiple of 8). Fills it again if the collective differs from the
   /// last one, or if `afresh`: the memory then holds no results.
   Call prepare(Operation operation, std::uint64_t size, bool afresh);
   /// Returns what is wrong with the results; empty: nothing.
   std::string check(const Call& call) const;
 
  private:
-  double wanted(const Call& call, std::size_t part, std::size_t i) const;
+  double wanted(const Call& call, std::size_t block, std::size_t i) const;
 
   std::size_t rank_, ranks_;
   std::vector<double> input_, output_;

@@ -96,7 +96,7 @@ void add_what(CLI::App& sub, Options& options) {
       ->check(CLI::Range(0.001, 1000.0));
   sub.add_flag("--sweep", options.sweep, "Both durations from 500us to 1.024s by powers of 2; see nbc/heatmap.py");
   sub.add_flag("--cresta", options.cresta, "Delay benefit and overlap availability instead");
-  sub.add_option("--size", options.sizes, "cresta: bytes of a part (default: 8,1k,64k,1M)")
+  sub.add_option("--size", options.sizes, "cresta: bytes of a block (default: 8,1k,64k,1M)")
       ->delimiter(',')
       ->transform(CLI::AsSizeValue(false) & CLI::Range(std::uint64_t{8}, std::uint64_t{1} << 34));
   times("--delay", options.delays, "cresta: delays of rank 0 (default: 100us,1ms)");

@@ -42,7 +42,7 @@ Dates Orders::carry_out(const Order& order) {
   if (communicate) bench_.collectives.start(call, request);
   if (bare) bench_.bare->start();
   dates.called = clock.now();
-  if (bench_.crowded && order.rows > 0) sched_yield();
+  if (bench_.oversubscribed && order.rows > 0) sched_yield();
   bench_.work.run(order.rows);
   dates.computed = clock.now();
   if (communicate) bench_.link.wait(request);

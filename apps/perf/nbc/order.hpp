@@ -31,14 +31,14 @@ struct Bench {
   Work& work;
   Bare* bare;  ///< nullptr: no core for it
   double us_per_row;
-  double impact;  ///< r_mpi_impact, the largest of all ranks
-  bool crowded;   ///< ranks share cores
+  double impact;        ///< r_mpi_impact, the largest of all ranks
+  bool oversubscribed;  ///< ranks share cores
 };
 
 struct Order {
   std::uint64_t start = 0;  ///< date in ticks; 0: end.
   Operation operation = Operation::barrier;
-  std::uint64_t size = 0;         ///< of a part.
+  std::uint64_t size = 0;         ///< of a block.
   std::uint64_t communicate = 0;  ///< 0: only compute.
   std::uint64_t bare = 0;         ///< bare copies and sums instead of the collective.
   std::uint64_t rows = 0;         ///< of the work, on each core.

@@ -96,8 +96,8 @@ class Overlap {
 void Overlap::size(double target) {
   constexpr double bytes_per_us = 2'000;
   constexpr std::uint64_t unit = sizeof(double);
-  const std::uint64_t part = Buffers::needed(operation_, unit, bench_.link.size());
-  const Range units{1, std::max<std::uint64_t>(1, bench_.options.memory / part)};
+  const std::uint64_t block = Buffers::needed(operation_, unit, bench_.link.size());
+  const Range units{1, std::max<std::uint64_t>(1, bench_.options.memory / block)};
   const auto guess = static_cast<std::uint64_t>(target * bytes_per_us) / unit;
   const std::uint64_t rows = rows_for(target).amount;
   Calibrated found = calibrate_and_confirm(target, guess, units, [this, rows](std::uint64_t count) {

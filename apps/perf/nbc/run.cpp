@@ -57,7 +57,7 @@ void run(progress::Link& link, Collectives& collectives, const Options& options,
   const int bare_core = core_for_bare(options, before.allowed);
   if (bare_core >= 0) bare.emplace(bare_core);
   progress::Report report(options.json);
-  const bool shared = crowded(options, before.allowed, link.size());
+  const bool shared = oversubscribed(options, before.allowed, link.size());
   Bench bench{link,   collectives, before.clock, options, report, work, bare ? &*bare : nullptr, before.us_per_row,
               impact, shared};
   Orders orders(bench);

@@ -31,7 +31,7 @@ Work::Work(const std::vector<int>& cores, bool pin) {
 }
 
 Work::~Work() {
-  over_ = true;
+  stopping_ = true;
   ++round_;
   round_.notify_all();
   for (std::thread& one : helpers_) one.join();
@@ -52,7 +52,7 @@ void Work::help() {
   for (std::uint32_t seen = 0;;) {
     round_.wait(seen);
     seen = round_;
-    if (over_) return;
+    if (stopping_) return;
     product.rows(rows_);
     if (--busy_ == 0) busy_.notify_all();
   }

@@ -44,7 +44,7 @@ class Work {
   std::uint64_t rows_ = 0;
   std::atomic<std::uint32_t> round_{0};  ///< a new value makes the helpers begin
   std::atomic<std::uint32_t> busy_{0};   ///< helpers that are not done
-  std::atomic<bool> over_{false};
+  std::atomic<bool> stopping_{false};
   std::vector<std::thread> helpers_;
 };
 

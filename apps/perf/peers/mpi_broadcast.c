@@ -16,7 +16,7 @@
 
 #include "mpi_common.h"
 
-enum { WARM_UP = 20, WARM_UP_US = 200000, DATA_TAG = 10, TIME_TAG, OVER_TAG, READY_TAG };
+enum { WARM_UP = 20, WARM_UP_US = 200000, DATA_TAG = 10, TIME_TAG, DONE_TAG, READY_TAG };
 
 struct plan {
   int collective, size, rounds, rank, ranks;
@@ -38,7 +38,7 @@ static void let_all_check(const struct plan *plan, int more) {
   const int others = plan->ranks - 1;
   for (int i = 0; i < others; ++i) {
     MPI_Irecv(NULL, 0, MPI_BYTE, i + 1, READY_TAG, MPI_COMM_WORLD, &plan->requests[i]);
-    MPI_Send(&more, 1, MPI_INT, i + 1, OVER_TAG, MPI_COMM_WORLD);
+    MPI_Send(&more, 1, MPI_INT, i + 1, DONE_TAG, MPI_COMM_WORLD);
   }
   MPI_Waitall(others, plan->requests, MPI_STATUSES_IGNORE);
 }
@@ -82,7 +82,7 @@ static int follow(const struct plan *plan, int round) {
   }
   const double now = now_us();
   MPI_Send(&now, 1, MPI_DOUBLE, 0, TIME_TAG, MPI_COMM_WORLD);
-  MPI_Recv(&more, 1, MPI_INT, 0, OVER_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Recv(&more, 1, MPI_INT, 0, DONE_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   for (size_t i = 0; i < (size_t)plan->size / 8; ++i) {
     if (words[i] == word(round, i)) continue;
     fprintf(stderr, "mpi_broadcast: round %d is wrong at word %zu\n", round, i);

@@ -8,7 +8,7 @@
  *
  * mpi_collectives <batches> <operations> <sizes> <cores>     lists with commas
  *
- * Sizes are bytes of one part, multiples of 8. Rank r is pinned to core r of the list, which is used again from its
+ * Sizes are bytes of one block, multiples of 8. Rank r is pinned to core r of the list, which is used again from its
  * beginning if there are more ranks. Rank 0 prints a line for each operation and size: both, and us per call of each
  * batch.
  */
@@ -20,8 +20,8 @@
 enum { WARM_UP = 5 };
 
 struct plan {
-  int rank, ranks, count; /* words of a part */
-  int64_t *in, *out;      /* a part for each rank */
+  int rank, ranks, count; /* words of a block */
+  int64_t *in, *out;      /* a block for each rank */
 };
 
 static void fail(const char *what, const char *which) {
@@ -59,7 +59,7 @@ static void reduce_scatter(const struct plan *p) {
 }
 static void scan(const struct plan *p) { MPI_Scan(p->in, p->out, p->count, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD); }
 
-/* Rank r has in[i] = 1000 r + i / count in word i. The sum of a part over all ranks, and the part of each rank, are
+/* Rank r has in[i] = 1000 r + i / count in word i. The sum of a block over all ranks, and the block of each rank, are
  * thus known. */
 static const struct operation {
   const char *name;
@@ -87,8 +87,8 @@ static const struct operation *find(const char *name) {
   return NULL;
 }
 
-/* Returns word 0 of part `part` of the result. */
-static int64_t expected(const struct plan *p, const struct operation *what, int part) {
+/* Returns word 0 of block `block` of the result. */
+static int64_t expected(const struct plan *p, const struct operation *what, int block) {
   const int64_t all = 1000 * (int64_t)p->ranks * (p->ranks - 1) / 2;
   switch (what->result) {
     case SUM:
@@ -98,9 +98,9 @@ static int64_t expected(const struct plan *p, const struct operation *what, int 
     case PREFIX:
       return 1000 * (int64_t)p->rank * (p->rank + 1) / 2;
     case ALL:
-      return 1000 * (int64_t)part;
+      return 1000 * (int64_t)block;
     case EXCHANGED:
-      return strcmp(what->name, "alltoall") == 0 ? 1000 * (int64_t)part + p->rank : p->rank;
+      return strcmp(what->name, "alltoall") == 0 ? 1000 * (int64_t)block + p->rank : p->rank;
     default:
       return 0;
   }
@@ -108,11 +108,11 @@ static int64_t expected(const struct plan *p, const struct operation *what, int 
 
 static void check(const struct plan *p, const struct operation *what) {
   if (what->result == NOTHING || (what->at_root && p->rank != 0) || (what->result == SAME && p->rank == 0)) return;
-  const int parts = what->result == ALL || strcmp(what->name, "alltoall") == 0 ? p->ranks : 1;
-  for (int part = 0; part < parts; ++part) {
+  const int blocks = what->result == ALL || strcmp(what->name, "alltoall") == 0 ? p->ranks : 1;
+  for (int block = 0; block < blocks; ++block) {
     for (int i = 0; i<p->count; i += p->count> 1 ? p->count - 1 : 1) {
-      const int64_t found = p->out[(size_t)part * (size_t)p->count + (size_t)i];
-      if (found != expected(p, what, part)) fail("a wrong result of ", what->name);
+      const int64_t found = p->out[(size_t)block * (size_t)p->count + (size_t)i];
+      if (found != expected(p, what, block)) fail("a wrong result of ", what->name);
     }
   }
 }
@@ -165,7 +165,7 @@ int main(int argc, char **argv) {
     if (bytes % 8 != 0) fail("no multiple of 8: ", size);
     plan.in = malloc((size_t)bytes * (size_t)plan.ranks);
     plan.out = malloc((size_t)bytes * (size_t)plan.ranks);
-    if (plan.in == NULL || plan.out == NULL) fail("no memory for parts of ", size);
+    if (plan.in == NULL || plan.out == NULL) fail("no memory for blocks of ", size);
     char *const names = strdup(argv[2]);
     for (char *name = strtok_r(names, ",", &next_name); name != NULL; name = strtok_r(NULL, ",", &next_name)) {
       measure(&plan, find(name), bytes, batches);

@@ -49,7 +49,7 @@ class AllToAll {
     constexpr double batch_us = 5000;
     constexpr int least = 50, most = 10'000;
     double us = 0;
-    for (int look = 0; look < 2; ++look) {
+    for (int attempt = 0; attempt < 2; ++attempt) {
       const std::uint64_t begin = bench_.clock.now();
       for (int i = 0; i < least; ++i) round();
       us = bench_.clock.us(bench_.clock.now() - begin) / least;

@@ -38,8 +38,8 @@ struct Shared {
 
 class Ranks {
  public:
-  Ranks(const Options& options, int looks)
-      : options_(options), looks_(looks), ranks_(static_cast<std::size_t>(options.ranks)) {
+  Ranks(const Options& options, int polls)
+      : options_(options), polls_(polls), ranks_(static_cast<std::size_t>(options.ranks)) {
     const std::size_t bytes = sizeof(Shared) + ranks_ * ranks_ * sizeof(Flag);
     void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) throw std::runtime_error("no memory for flags");
@@ -88,7 +88,7 @@ class Ranks {
     const double rounds = static_cast<double>(options_.batches) * options_.rounds * options_.ranks;
     Report(options_.json)
         .print({"bare",
-                {{"looks", looks_}, {"ranks", ranks_}},
+                {{"looks", polls_}, {"ranks", ranks_}},
                 {{"median", quantile(times, 0.5)},
                  {"p10", quantile(times, 0.1)},
                  {"p90", quantile(times, 0.9)},
@@ -100,7 +100,7 @@ class Ranks {
     ++round_;
     for (std::size_t k = 1; k < ranks_; ++k)
       flag((rank + k) % ranks_, rank).round.store(round_, std::memory_order_release);
-    for (int looks = 0;;) {
+    for (int polls = 0;;) {
       bool here = false, elsewhere = false;
       for (std::size_t k = 1; k < ranks_; ++k) {
         const std::size_t from = (rank + k) % ranks_;
@@ -108,9 +108,9 @@ class Ranks {
         (from % cores_ == rank % cores_ ? here : elsewhere) |= missing;
       }
       if (!here && !elsewhere) return;
-      if (!here && ++looks <= looks_) continue;
+      if (!here && ++polls <= polls_) continue;
       sched_yield();
-      looks = 0;
+      polls = 0;
     }
   }
   static long switches() {
@@ -120,7 +120,7 @@ class Ranks {
   }
 
   const Options& options_;
-  const int looks_;
+  const int polls_;
   const std::size_t ranks_;
   std::size_t cores_ = 1;
   std::uint64_t round_ = 0;
@@ -130,7 +130,7 @@ class Ranks {
 }  // namespace
 
 void bare_alltoall(const Options& options) {
-  for (const int looks : {0, 200}) Ranks(options, looks).run();
+  for (const int polls : {0, 200}) Ranks(options, polls).run();
 }
 
 }  // namespace canele::perf::progress

@@ -37,19 +37,19 @@ class Crowd {
     constexpr std::uint64_t turns = 10'000;
     for (int i = 0; i < threads; ++i) {
       all_.emplace_back([this] {
-        while (!over_.load(std::memory_order_relaxed)) compute(turns);
+        while (!done_.load(std::memory_order_relaxed)) compute(turns);
       });
     }
   }
   ~Crowd() {
-    over_ = true;
+    done_ = true;
     for (std::thread& one : all_) one.join();
   }
   Crowd(const Crowd&) = delete;
   Crowd& operator=(const Crowd&) = delete;
 
  private:
-  std::atomic<bool> over_{false};
+  std::atomic<bool> done_{false};
   std::vector<std::thread> all_;
 };
 

@@ -49,7 +49,7 @@ class BareSleeper {
     thread_ = std::thread([this, core] { serve(core); });
   }
   ~BareSleeper() {
-    over_ = true;
+    done_ = true;
     by_futex(0);
     thread_.join();
     close(epoll_);
@@ -88,7 +88,7 @@ class BareSleeper {
     CPU_ZERO(&set);
     CPU_SET(core, &set);
     sched_setaffinity(0, sizeof set, &set);
-    while (!over_) {
+    while (!done_) {
       if (with_epoll_.exchange(false)) {
         sleep_in_epoll();
       } else {
@@ -109,7 +109,7 @@ class BareSleeper {
   int epoll_ = -1, bell_ = -1;
   std::atomic<std::uint32_t> word_{0};
   std::atomic<std::uint64_t> awake_{0};
-  std::atomic<bool> over_{false}, with_epoll_{false};
+  std::atomic<bool> done_{false}, with_epoll_{false};
   std::thread thread_;
 };
 

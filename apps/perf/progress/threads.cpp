@@ -97,7 +97,7 @@ void Threads::one_to_many(int n) {
 /// Runs one batch. Stores the times of a sample of the ping-pongs, and how many each thread has done. Rank 0 only.
 void Threads::batch(int n, std::vector<double>& times, std::vector<std::uint64_t>& counts) {
   constexpr std::size_t most_samples = 2'000'000;
-  std::atomic<bool> over{false};
+  std::atomic<bool> done{false};
   std::vector<std::vector<double>> parts(static_cast<std::size_t>(n));
   std::vector<std::thread> all;
   counts.assign(static_cast<std::size_t>(n), 0);
@@ -110,13 +110,13 @@ void Threads::batch(int n, std::vector<double>& times, std::vector<std::uint64_t
       ping(bench_.link, first_tag + static_cast<int>(i), count);
       if (part.size() < part.capacity()) part.push_back(one_way_us(begin));
       ++count;
-    } while (!over.load(std::memory_order_relaxed));
+    } while (!done.load(std::memory_order_relaxed));
     counts[i] = count;  // in time: before the last ball
     ping(bench_.link, first_tag + static_cast<int>(i), last_ball);
   };
   for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) all.emplace_back(play, i);
   std::this_thread::sleep_for(std::chrono::duration<double>(bench_.options.seconds));
-  over = true;
+  done = true;
   for (std::thread& one : all) one.join();
   for (const auto& part : parts) times.insert(times.end(), part.begin(), part.end());
 }

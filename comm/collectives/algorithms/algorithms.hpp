@@ -47,7 +47,7 @@ enum class Algorithm : std::uint8_t {
 };
 
 /// Positions of the blocks of a buffer; see canele_parts_t. Valid during the call that builds.
-struct Parts {
+struct Blocks {
   std::uint64_t length = 0;
   const std::size_t* lengths = nullptr;
   const std::size_t* offsets = nullptr;
@@ -79,7 +79,7 @@ struct Call {
   int size = 1, rank = 0;
   std::uint64_t length = 0;   ///< bytes: of the buffer (bcast, reductions, scans), of the own block (gather, scatter).
   std::uint64_t element = 1;  ///< bytes of an element: reductions are cut at multiples of it only.
-  Parts input, output;        ///< bytes
+  Blocks input, output;       ///< bytes
 };
 
 /// How a collective is done. The result of choose() leaves nothing automatic. In the choice asked for, zeros leave it
@@ -88,7 +88,7 @@ struct Choice {
   Algorithm algorithm = Algorithm::automatic;
   std::uint32_t radix = 0;    ///< of k_nomial, and of the tree of two_phases, where 0 means 2.
   std::uint64_t segment = 0;  ///< bytes; 0: not cut.
-  std::uint32_t window = 0;
+  std::uint32_t inflight_limit = 0;
   /// Bytes; messages slightly longer than this go in several pieces; 0: none do. choose() copies it from the Network.
   std::uint64_t piece = 0;
 };

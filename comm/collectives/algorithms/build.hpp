@@ -46,9 +46,9 @@ void alltoall_bruck(Plan& plan);
 
 void reduce_scatter_recursive(Plan& plan);
 void reduce_scatter_flat(Plan& plan);
-/// Each rank sends to each other rank its block of `parts`, and combines what it receives. Also an allreduce, where
+/// Each rank sends to each other rank its block of `blocks`, and combines what it receives. Also an allreduce, where
 /// each block is the whole vector.
-void reduce_from_each(Plan& plan, const std::vector<Range>& parts, const Range& result);
+void reduce_from_each(Plan& plan, const std::vector<Range>& blocks, const Range& result);
 void reduce_scatter_ring(Plan& plan);
 void reduce_scatter_two_phases(Plan& plan, const Choice& choice);
 

@@ -17,16 +17,16 @@ namespace canele::comm::collectives {
 namespace {
 
 /// Returns the block of a position in the root's buffer.
-Range part_at(const Parts& parts, Space space, int position) {
-  return {space, parts.offset_of(position), parts.length_of(position)};
+Range block_at(const Blocks& blocks, Space space, int position) {
+  return {space, blocks.offset_of(position), blocks.length_of(position)};
 }
 
 /// Bounds of blocks of one length, indexed by distance from the root.
 std::vector<std::uint64_t> equal_bounds(const Call& call) {
   assert(!call.irregular && "a tree needs lengths that all ranks know");
-  Parts parts;
-  parts.length = call.length;
-  return bounds_of(parts, call.size, 0, call.size);
+  Blocks blocks;
+  blocks.length = call.length;
+  return bounds_of(blocks, call.size, 0, call.size);
 }
 
 int position_from(const Call& call, std::uint64_t away) {
@@ -40,10 +40,10 @@ void gather_flat(Plan& plan) {
   if (call.rank != call.root) return plan.send(call.root, slot_of(0, 0), plan.own(0, call.length));
   for (int away = 1; away < call.size; ++away) {
     const int peer = position_from(call, static_cast<std::uint64_t>(away));
-    plan.receive(peer, slot_of(0, 0), part_at(call.output, Space::output, peer));
+    plan.receive(peer, slot_of(0, 0), block_at(call.output, Space::output, peer));
   }
-  const Range part = part_at(call.output, Space::output, call.root);
-  if (!call.in_place) plan.copy(plan.own(0, part.length), part);
+  const Range block = block_at(call.output, Space::output, call.root);
+  if (!call.in_place) plan.copy(plan.own(0, block.length), block);
 }
 
 void scatter_flat(Plan& plan) {
@@ -51,10 +51,10 @@ void scatter_flat(Plan& plan) {
   if (call.rank != call.root) return plan.receive(call.root, slot_of(0, 0), plan.output(0, call.length));
   for (int away = 1; away < call.size; ++away) {
     const int peer = position_from(call, static_cast<std::uint64_t>(away));
-    plan.send(peer, slot_of(0, 0), part_at(call.input, Space::input, peer));
+    plan.send(peer, slot_of(0, 0), block_at(call.input, Space::input, peer));
   }
-  const Range part = part_at(call.input, Space::input, call.root);
-  if (!call.in_place) plan.copy(part, plan.output(0, part.length));
+  const Range block = block_at(call.input, Space::input, call.root);
+  if (!call.in_place) plan.copy(block, plan.output(0, block.length));
 }
 
 void gather_tree(Plan& plan, const Choice& choice) {
@@ -68,15 +68,15 @@ void gather_tree(Plan& plan, const Choice& choice) {
                    runs_of(call.output, Space::output, call.size, child.peer, static_cast<int>(child.size)));
     }
     plan.level(0);
-    const Range part = part_at(call.output, Space::output, call.root);
-    if (!call.in_place) plan.copy(plan.own(0, part.length), part);
+    const Range block = block_at(call.output, Space::output, call.root);
+    if (!call.in_place) plan.copy(plan.own(0, block.length), block);
     return;
   }
   const std::vector<std::uint64_t> bounds = equal_bounds(call);
   Range subtree = plan.own(0, call.length);
   if (!tree.children.empty()) {
     subtree = plan.scratch(subtree_bytes(tree, bounds));
-    plan.copy(plan.own(0, call.length), subtree.part(0, call.length));
+    plan.copy(plan.own(0, call.length), subtree.slice(0, call.length));
   }
   gather_along(plan, tree, bounds, subtree, 0);
 }
@@ -92,8 +92,8 @@ void scatter_tree(Plan& plan, const Choice& choice) {
                 runs_of(call.input, Space::input, call.size, child->peer, static_cast<int>(child->size)));
     }
     plan.level(0);
-    const Range part = part_at(call.input, Space::input, call.root);
-    if (!call.in_place) plan.copy(part, plan.output(0, part.length));
+    const Range block = block_at(call.input, Space::input, call.root);
+    if (!call.in_place) plan.copy(block, plan.output(0, block.length));
     return;
   }
   const std::vector<std::uint64_t> bounds = equal_bounds(call);
@@ -101,7 +101,7 @@ void scatter_tree(Plan& plan, const Choice& choice) {
   const Range subtree = tree.children.empty() ? output : plan.scratch(subtree_bytes(tree, bounds));
   scatter_along(plan, tree, bounds, subtree, 0);
   plan.level(tree.parent.level);
-  plan.copy(subtree.part(0, call.length), output);
+  plan.copy(subtree.slice(0, call.length), output);
   plan.level(0);
 }
 

@@ -50,7 +50,7 @@ std::vector<std::uint64_t> Halving::even(const Fold& fold, std::uint64_t length,
 
 Range Halving::pieces(const Range& whole, int first, int count) const {
   const std::uint64_t begin = bounds_[static_cast<std::size_t>(first)];
-  return whole.part(begin, bounds_[static_cast<std::size_t>(first + count)] - begin);
+  return whole.slice(begin, bounds_[static_cast<std::size_t>(first + count)] - begin);
 }
 
 void Halving::reduce() {

@@ -7,20 +7,20 @@
 
 namespace canele::comm::collectives {
 
-std::vector<std::uint64_t> bounds_of(const Parts& parts, int size, int first, int count) {
+std::vector<std::uint64_t> bounds_of(const Blocks& blocks, int size, int first, int count) {
   std::vector<std::uint64_t> bounds(static_cast<std::size_t>(count) + 1);
-  for (int part = 0; part < count; ++part) {
-    const auto at = static_cast<std::size_t>(part);
-    bounds[at + 1] = bounds[at] + parts.length_of((first + part) % size);
+  for (int block = 0; block < count; ++block) {
+    const auto at = static_cast<std::size_t>(block);
+    bounds[at + 1] = bounds[at] + blocks.length_of((first + block) % size);
   }
   return bounds;
 }
 
-std::vector<Range> runs_of(const Parts& parts, Space space, int size, int first, int count) {
+std::vector<Range> runs_of(const Blocks& blocks, Space space, int size, int first, int count) {
   std::vector<Range> runs;
-  for (int part = 0; part < count; ++part) {
-    const int position = (first + part) % size;
-    const std::uint64_t length = parts.length_of(position), offset = parts.offset_of(position);
+  for (int block = 0; block < count; ++block) {
+    const int position = (first + block) % size;
+    const std::uint64_t length = blocks.length_of(position), offset = blocks.offset_of(position);
     if (length == 0) continue;
     if (!runs.empty() && runs.back().offset + runs.back().length == offset) {
       runs.back().length += length;
@@ -39,10 +39,10 @@ Range scratch_for(Plan& plan, const std::vector<Range>& runs) {
   return plan.scratch(bytes);
 }
 
-Range part_of_subtree(const Tree& tree, const std::vector<std::uint64_t>& bounds, const Range& subtree,
-                      const Edge& child) {
+Range slice_of_subtree(const Tree& tree, const std::vector<std::uint64_t>& bounds, const Range& subtree,
+                       const Edge& child) {
   const std::uint64_t begin = bounds[child.first], end = bounds[child.first + child.size];
-  return subtree.part(begin - bounds[tree.parent.first], end - begin);
+  return subtree.slice(begin - bounds[tree.parent.first], end - begin);
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ void send_runs(Plan& plan, int peer, std::uint32_t slot, const std::vector<Range
   const Range packed = scratch_for(plan, runs);
   std::uint64_t at = 0;
   for (const Range& run : runs) {
-    plan.copy(run, packed.part(at, run.length));
+    plan.copy(run, packed.slice(at, run.length));
     at += run.length;
   }
   plan.send(peer, slot, packed);
@@ -70,8 +70,8 @@ void receive_runs(Plan& plan, int peer, std::uint32_t slot, const std::vector<Ra
 void copy_to_runs(Plan& plan, Range from, const std::vector<Range>& runs) {
   for (const Range& run : runs) {
     assert(run.length <= from.length);
-    plan.copy(from.part(0, run.length), run);
-    from = from.part(run.length, from.length - run.length);
+    plan.copy(from.slice(0, run.length), run);
+    from = from.slice(run.length, from.length - run.length);
   }
 }
 
@@ -101,7 +101,7 @@ void gather_along(Plan& plan, const Tree& tree, const std::vector<std::uint64_t>
                   std::uint32_t phase) {
   for (const Edge& child : tree.children) {
     plan.level(child.level);
-    plan.receive(child.peer, slot_of(phase, 0), part_of_subtree(tree, bounds, subtree, child));
+    plan.receive(child.peer, slot_of(phase, 0), slice_of_subtree(tree, bounds, subtree, child));
   }
   plan.level(tree.parent.level);
   if (!tree.is_root()) plan.send(tree.parent.peer, slot_of(phase, 0), subtree);
@@ -114,7 +114,7 @@ void scatter_along(Plan& plan, const Tree& tree, const std::vector<std::uint64_t
   if (!tree.is_root()) plan.receive(tree.parent.peer, slot_of(phase, 0), subtree);
   for (auto child = tree.children.rbegin(); child != tree.children.rend(); ++child) {
     plan.level(child->level);
-    plan.send(child->peer, slot_of(phase, 0), part_of_subtree(tree, bounds, subtree, *child));
+    plan.send(child->peer, slot_of(phase, 0), slice_of_subtree(tree, bounds, subtree, *child));
   }
   plan.level(0);
 }

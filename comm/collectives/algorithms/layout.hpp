@@ -20,10 +20,10 @@ namespace canele::comm::collectives {
 
 /// Returns where `count` blocks would begin if they were contiguous, and where the last one would end. The first block
 /// is that of position `first`; positions wrap around the group.
-std::vector<std::uint64_t> bounds_of(const Parts& parts, int size, int first, int count);
+std::vector<std::uint64_t> bounds_of(const Blocks& blocks, int size, int first, int count);
 
 /// Returns the memory of `count` blocks from position `first` on, wrapping around the group.
-std::vector<Range> runs_of(const Parts& parts, Space space, int size, int first, int count);
+std::vector<Range> runs_of(const Blocks& blocks, Space space, int size, int first, int count);
 
 void send_runs(Plan& plan, int peer, std::uint32_t slot, const std::vector<Range>& runs);
 void receive_runs(Plan& plan, int peer, std::uint32_t slot, const std::vector<Range>& runs);

@@ -90,7 +90,7 @@ void Plan::writes(StepId step, const Range& range) {
 }
 
 /// Passes the needs of the step to the builder, each once.
-void Plan::settle(StepId step) {
+void Plan::add_needs(StepId step) {
   std::sort(needs_.begin(), needs_.end());
   needs_.erase(std::unique(needs_.begin(), needs_.end()), needs_.end());
   for (const StepId need : needs_) builder_.add_need(step, need);
@@ -108,7 +108,7 @@ void Plan::each_piece(std::uint32_t slot, const Range& message, Add add) {
   if (piece_ == 0 || length <= piece_ || length > most_pieces * piece_) return add(slot, message);
   std::uint64_t now = (length - 1) % piece_ + 1;
   for (std::uint64_t at = 0; at < length; at += now, now = piece_, slot += most_phases * most_items) {
-    add(slot, message.part(at, now));
+    add(slot, message.slice(at, now));
   }
 }
 
@@ -117,7 +117,7 @@ void Plan::send(int peer, std::uint32_t slot, const Range& from) {
   each_piece(slot, from, [&](std::uint32_t its, const Range& piece) {
     const StepId step = builder_.send(peer, its, piece);
     reads(step, piece);
-    settle(step);
+    add_needs(step);
   });
 }
 
@@ -126,7 +126,7 @@ void Plan::receive(int peer, std::uint32_t slot, const Range& to) {
   each_piece(slot, to, [&](std::uint32_t its, const Range& piece) {
     const StepId step = builder_.receive(peer, its, piece);
     writes(step, piece);
-    settle(step);
+    add_needs(step);
   });
 }
 
@@ -151,7 +151,7 @@ void Plan::append(const Range& from, const Range& to) {
 void Plan::between(StepId step, const Range& from, const Range& to) {
   reads(step, from);
   writes(step, to);
-  settle(step);
+  add_needs(step);
 }
 
 // -------------------------------------------------------------------------------------------------- pool and cut
@@ -172,7 +172,7 @@ Pool::Pool(Plan& plan, std::uint64_t bytes, std::uint64_t uses, std::uint64_t le
 Range Pool::next(std::uint64_t bytes) {
   assert(bytes <= stride_ && (count_ > 0 || bytes == 0));
   if (bytes == 0) return {};
-  return memory_.part(at_++ % count_ * stride_, bytes);
+  return memory_.slice(at_++ % count_ * stride_, bytes);
 }
 
 Cut Cut::segments(std::uint64_t length, std::uint64_t element, std::uint64_t segment) {

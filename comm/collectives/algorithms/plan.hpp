@@ -93,7 +93,7 @@ class Plan {
 
   void level(std::uint8_t number) { builder_.level(number); }
   void tree(std::uint32_t radix) { builder_.tree(radix); }
-  void window(std::uint32_t sends) { builder_.window(sends); }
+  void inflight_limit(std::uint32_t sends) { builder_.inflight_limit(sends); }
 
   Schedule finish() && { return std::move(builder_).build(); }
 
@@ -102,7 +102,7 @@ class Plan {
   void reads(StepId step, const Range& range);
   void writes(StepId step, const Range& range);
   void between(StepId step, const Range& from, const Range& to);
-  void settle(StepId step);
+  void add_needs(StepId step);
   template <typename Add>
   void each_piece(std::uint32_t slot, const Range& message, Add add);
 
@@ -140,7 +140,7 @@ class Cut {
   std::uint64_t at(std::uint64_t piece) const;
   std::uint64_t length(std::uint64_t piece) const { return at(piece + 1) - at(piece); }
   std::uint64_t longest() const;
-  Range of(const Range& whole, std::uint64_t piece) const { return whole.part(at(piece), length(piece)); }
+  Range of(const Range& whole, std::uint64_t piece) const { return whole.slice(at(piece), length(piece)); }
 
  private:
   Cut(std::uint64_t length, std::uint64_t count, std::uint64_t segment, std::uint64_t element)

@@ -116,7 +116,7 @@ bool Builder::begins_with_one_message() const {
     if (receives != (id == first) || (sends && !waits[id])) return false;
     for (const StepId after : schedule_.after(steps[id])) waits[after] = waits[after] || waits[id];
   }
-  return schedule_.window_ == 0;
+  return schedule_.inflight_limit_ == 0;
 }
 
 void Builder::find_first() {

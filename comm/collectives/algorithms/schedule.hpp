@@ -26,13 +26,13 @@
 
 namespace canele::comm::collectives {
 
-/// The memory of a range. `input` and `output` are the caller's; `scratch` lives as long as the run.
+/// The memory of a range. `input` and `output` are the caller's; `scratch` lives as long as the executor.
 enum class Space : std::uint8_t { input, output, scratch };
 
 struct Range {
   Space space = Space::scratch;
   std::uint64_t offset = 0, length = 0;  ///< bytes
-  Range part(std::uint64_t from, std::uint64_t bytes) const { return {space, offset + from, bytes}; }
+  Range slice(std::uint64_t from, std::uint64_t bytes) const { return {space, offset + from, bytes}; }
   bool operator==(const Range&) const = default;
 };
 
@@ -89,7 +89,7 @@ class Schedule {
   std::uint64_t longest_message() const { return longest_message_; }
   std::uint64_t scratch_bytes() const { return scratch_; }
   /// Limit on the sends in progress at a time; 0: no limit. The executor enforces it, in the order of the steps.
-  std::uint32_t window() const { return window_; }
+  std::uint32_t inflight_limit() const { return inflight_limit_; }
   /// Radix of the tree, if the whole schedule is a tree from or to one root with levels of different width. Otherwise
   /// 0.
   std::uint32_t radix() const { return radix_; }
@@ -99,7 +99,7 @@ class Schedule {
   std::vector<Step> steps_;
   std::vector<StepId> after_, first_;
   std::uint64_t scratch_ = 0, longest_message_ = 0;
-  std::uint32_t window_ = 0, messages_ = 0, radix_ = 0;
+  std::uint32_t inflight_limit_ = 0, messages_ = 0, radix_ = 0;
   std::size_t first_message_count_ = 0;
   bool begins_with_one_message_ = false;
 };
@@ -124,7 +124,7 @@ class Builder {
   void tree(std::uint32_t radix) { schedule_.radix_ = radix; }
   /// Allocates scratch memory, aligned to 64 bytes.
   Range scratch(std::uint64_t bytes);
-  void window(std::uint32_t sends) { schedule_.window_ = sends; }
+  void inflight_limit(std::uint32_t sends) { schedule_.inflight_limit_ = sends; }
 
   Schedule build() &&;
 

@@ -96,14 +96,14 @@ Tree ordered_tree_of(const Call& call, const Choice& choice, int root) {
 
 void bcast_along(Plan& plan, const Tree& tree, const Range& buffer, const Cut& cut, std::uint32_t phase) {
   for (std::uint64_t piece = 0; piece < cut.count(); ++piece) {
-    const Range part = cut.of(buffer, piece);
+    const Range range = cut.of(buffer, piece);
     if (!tree.is_root()) {
       plan.level(tree.parent.level);
-      plan.receive(tree.parent.peer, slot_of(phase, piece), part);
+      plan.receive(tree.parent.peer, slot_of(phase, piece), range);
     }
     for (auto child = tree.children.rbegin(); child != tree.children.rend(); ++child) {
       plan.level(child->level);
-      plan.send(child->peer, slot_of(phase, piece), part);
+      plan.send(child->peer, slot_of(phase, piece), range);
     }
   }
   plan.level(0);

@@ -492,7 +492,7 @@ CANELE_API int canele_am_send(canele_session_t *session, int destination, uint64
 
 #define CANELE_TASK_SIZE 64
 
-/** A small piece of the program's own work, done by threads that make progress: workers, helpers, waiting threads,
+/** A small piece of the program's own work, done by threads that make progress: workers, on-demand and waiting threads,
  * callers of canele_progress. Memory of the caller, zeroed before its first use; must not move while in use. */
 typedef struct canele_task {
   CANELE_ALIGNAS_16 unsigned char opaque[CANELE_TASK_SIZE];

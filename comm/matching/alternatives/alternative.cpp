@@ -17,7 +17,7 @@ UnexpectedNode* Alternative::post(MatchSession& session, PostedNode& receive) {
     take(session, *message);
     return message;
   }
-  receive.stamp = ++stamp_;
+  receive.post_order = ++post_order_;
   append(session, receive);
   receive.queued = true;
   statistics_.posted.add(++session.posted);
@@ -44,7 +44,7 @@ PostedNode* Alternative::peek(const MatchSession& session, std::uint64_t tag, st
 void Alternative::store(MatchSession& session, UnexpectedNode& message) {
   message.session = session.id;
   message.posted = false;
-  message.stamp = ++stamp_;
+  message.post_order = ++post_order_;
   append(session, message);
   message.queued = true;
   statistics_.note({}, false);

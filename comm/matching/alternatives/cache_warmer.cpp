@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Heater: any thread may run it, one at a time (`taken_`). A pass in progress continues at once (next_ns_ 0), in
+// CacheWarmer: any thread may run it, one at a time (`taken_`). A pass in progress continues at once (next_ns_ 0), in
 // slices, so that no poll takes long.
 #include "comm/matching/alternatives/cache_warmer.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t line = 64;
 }
 
-bool Heater::due(std::uint64_t now_ns) noexcept {
+bool CacheWarmer::due(std::uint64_t now_ns) noexcept {
   if (!on() || paused_.load(std::memory_order_relaxed) || now_ns < next_ns_.load(std::memory_order_relaxed))
     return false;
   if (taken_.exchange(true, std::memory_order_acquire)) return false;
@@ -28,14 +28,14 @@ bool Heater::due(std::uint64_t now_ns) noexcept {
   return true;
 }
 
-void Heater::run(ltask::Task& task) noexcept {
-  auto& heater = static_cast<Heater&>(task);
-  heater.warm();
-  heater.taken_.store(false, std::memory_order_release);  // release: pairs with the acquire exchange in due(), so that
-                                                          // the next thread sees our position
+void CacheWarmer::run(ltask::Task& task) noexcept {
+  auto& cache_warmer = static_cast<CacheWarmer&>(task);
+  cache_warmer.warm();
+  cache_warmer.taken_.store(false, std::memory_order_release);  // release: pairs with the acquire exchange in due(), so
+                                                                // that the next thread sees our position
 }
 
-void Heater::warm() noexcept {
+void CacheWarmer::warm() noexcept {
   std::size_t left = lines_per_run;
   while (region_ != nullptr && left > 0) {
     for (; offset_ < region_->bytes && left > 0; offset_ += line, --left) {

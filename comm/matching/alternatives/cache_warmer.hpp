@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Heater: a cache warmer. An ltask that keeps the blocks of a list in the caches of the core that runs it ("hot
+// CacheWarmer: an ltask that keeps the blocks of a list in the caches of the core that runs it ("hot
 // caching", Dosanjh 2017, 5.5). Meant for a core that shares a cache with the core that matches.
 //
 // Used by the engine, after polls that found nothing (CANELE_EXPERT_CACHE_WARMER), and by match_campaign.
@@ -11,7 +11,7 @@
 //
 //   newest ──▶ region ──▶ region ──▶ region      one for each slab of blocks; none is ever removed
 //                ▲
-//   heater ──────┘  so many lines a run, continuing after the last one; then a pause until the period ends
+//   warmer ──────┘  so many lines a run, continuing after the last one; then a pause until the period ends
 //
 // Rejected: a lock over the list (the source's own bottleneck).
 // Rejected: reading a word of each line (faults on freed memory).
@@ -33,7 +33,7 @@ struct Region {
 };
 
 /// The memory in which a structure keeps its entries. Grows only. It must not be read after the end of a region: the
-/// owner stops the heater before it destroys the structure.
+/// owner stops the cache warmer before it destroys the structure.
 class Regions {
  public:
   void add(Region& region) noexcept {
@@ -46,15 +46,16 @@ class Regions {
   std::atomic<const Region*> newest_{nullptr};
 };
 
-class Heater : public ltask::Task {
+class CacheWarmer : public ltask::Task {
  public:
   static constexpr std::size_t lines_per_run = 512;  ///< 32 KiB, which take some microseconds
 
   /// period_ns: time from the beginning of one pass over all regions to that of the next, in ns; 0: it is off.
-  explicit Heater(std::uint64_t period_ns) noexcept : period_ns_(period_ns) {}
+  explicit CacheWarmer(std::uint64_t period_ns) noexcept : period_ns_(period_ns) {}
 
   bool on() const noexcept { return period_ns_ != 0; }
-  /// A program that needs the caches for itself pauses the heater, and resumes it some time before it communicates.
+  /// A program that needs the caches for itself pauses the cache warmer, and resumes it some time before it
+  /// communicates.
   void pause() noexcept { paused_.store(true, std::memory_order_relaxed); }
   void resume() noexcept { paused_.store(false, std::memory_order_relaxed); }
 

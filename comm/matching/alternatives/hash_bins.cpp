@@ -5,7 +5,7 @@
 //
 // Unexpected messages are in their bin, and in the session's arrival order for receives that name no bin.
 //
-//   bins_[hash] ──▶ exact receives, and exact keys of messages     wild_ ──▶ all other receives, by stamp
+//   bins_[hash] ──▶ exact receives, and exact keys of messages     wild_ ──▶ all other receives, by post order
 //
 // Rejected: an array that grows. That is the table.
 #include <array>
@@ -30,14 +30,14 @@ class HashBins final : public Alternative {
  protected:
   void append(MatchSession&, PostedNode& receive) override { list_of(receive).append(receive); }
   void append(MatchSession& session, UnexpectedNode& message) override {
-    session.arrivals.reserve(0, 1, 1);
-    session.arrivals.append(message);
+    session.arrival_index.reserve(0, 1, 1);
+    session.arrival_index.append(message);
     bin({message.tag, message.session, message.source}).unexpected.append(message);
   }
   void remove(MatchSession&, PostedNode& receive) noexcept override { list_of(receive).unlink(receive); }
   void remove(MatchSession& session, UnexpectedNode& message) noexcept override {
     bin({message.tag, message.session, message.source}).unexpected.unlink(message);
-    session.arrivals.remove(message);
+    session.arrival_index.remove(message);
   }
 
   PostedNode* search(const Envelope& message, Tally& cost) const noexcept override {
@@ -53,7 +53,8 @@ class HashBins final : public Alternative {
       return first_that<UnexpectedNode>(bin({wanted.tag, wanted.session, wanted.source}).unexpected.first, cost,
                                         [&](const UnexpectedNode& message) { return fits(message, wanted); });
     }
-    for (UnexpectedNode* message = session.arrivals.first(); message != nullptr; message = Arrivals::after(*message)) {
+    for (UnexpectedNode* message = session.arrival_index.first(); message != nullptr;
+         message = ArrivalIndex::after(*message)) {
       cost.attempts += 1;
       cost.lines += 2;  // the line with the key, and the line with the link behind it
       if (fits(*message, wanted)) return message;

@@ -10,7 +10,7 @@
 //
 //   first ──▶ block [a b] ⇄ block [· c] ⇄ block [d ·] ◀── last        · removed, or not yet used (last block only)
 //                                   ▲
-//   node.place = {block, lane} ─────┘       so that any entry can be removed directly
+//   node.position = {block, lane} ─────┘       so that any entry can be removed directly
 //
 // Rejected: filling holes (entries would move, and their nodes would need an update).
 // Rejected: blocks from malloc (aligned to 16 bytes, so that a block of 64 bytes lies on two lines).
@@ -83,12 +83,12 @@ class LaneList {
       used_ = 0;
     }
     last_->set(used_, node);
-    node.place = {last_, used_};
+    node.position = {last_, used_};
     ++used_;
   }
   void remove(MatchNode& node) noexcept {
-    auto* const block = static_cast<Block*>(node.place.block);
-    block->clear(node.place.lane);
+    auto* const block = static_cast<Block*>(node.position.block);
+    block->clear(node.position.lane);
     if (block->live() != 0) return;
     (block->prev != nullptr ? block->prev->next : first_) = block->next;
     (block->next != nullptr ? block->next->prev : last_) = block->prev;

@@ -6,7 +6,7 @@
 // A receive from any source searches the messages of every peer, because the oldest must win. (ob1 takes the first that
 // it finds; our order rule is stricter.)
 //
-//   session ──▶ peers[source] ──▶ posted, unexpected          any_source ──▶ posted, ordered against them by stamps
+//   session ──▶ peers[source] ──▶ posted, unexpected          any_source ──▶ posted, ordered against them
 //
 // Memory grows with sessions × peers that were mentioned, whether entries are queued or not.
 #include <vector>

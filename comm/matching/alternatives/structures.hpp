@@ -4,7 +4,7 @@
 //
 // Used in alternatives/ only, under the engine's lock: one thread at a time.
 //
-// An entry is one cache line: its key, stamp and links are the first 64 bytes of the node.
+// An entry is one cache line: its key, post order and links are the first 64 bytes of the node.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ template <typename Node, typename Fits>
 Node* first_that(MatchNode* node, Tally& cost, Fits fits, const MatchNode* limit = nullptr) noexcept {
   for (; node != nullptr; node = node->links.next) {
     ++cost.lines;
-    if (limit != nullptr && node->stamp > limit->stamp) return nullptr;
+    if (limit != nullptr && node->post_order > limit->post_order) return nullptr;
     ++cost.attempts;
     if (fits(static_cast<const Node&>(*node))) return static_cast<Node*>(node);
   }

@@ -37,14 +37,14 @@ void QueueLock::spin_until(Done done) noexcept {
   }
 }
 
-void QueueLock::enter(Hold& mine) noexcept {
+void QueueLock::lock(Hold& mine) noexcept {
   Hold* before = last_.exchange(&mine, std::memory_order_acq_rel);
   if (before == nullptr) return;
   before->next_.store(&mine, std::memory_order_release);
   spin_until([&] { return !mine.waits_.load(std::memory_order_acquire); });
 }
 
-void QueueLock::leave(Hold& mine) noexcept {
+void QueueLock::unlock(Hold& mine) noexcept {
   Hold* next = mine.next_.load(std::memory_order_acquire);
   if (next == nullptr) {
     Hold* expected = &mine;
@@ -57,9 +57,9 @@ void QueueLock::leave(Hold& mine) noexcept {
 template <typename Fits>
 MatchNode* TailQueues::meet(QueueLock& lock, NodeFifo& list, NodeFifo& inbox, NodeFifo& own_inbox, MatchNode& mine,
                             Fits fits) {
-  const QueueLock::Hold list_held(lock);
+  const QueueLock::Hold list_locked(lock);
   if (MatchNode* found = list.take_first(fits); found != nullptr) return found;
-  const QueueLock::Hold inboxes_held(inbox_lock_);
+  const QueueLock::Hold inboxes_locked(inbox_lock_);
   inbox_visits_.fetch_add(1, std::memory_order_relaxed);
   MatchNode* found = empty_inbox(inbox, list, fits);
   if (found == nullptr) own_inbox.append(mine);

@@ -31,8 +31,8 @@ class QueueLock {
 
   class Hold {
    public:
-    explicit Hold(QueueLock& lock) : lock_(lock) { lock_.enter(*this); }
-    ~Hold() { lock_.leave(*this); }
+    explicit Hold(QueueLock& lock) : lock_(lock) { lock_.lock(*this); }
+    ~Hold() { lock_.unlock(*this); }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
@@ -44,8 +44,8 @@ class QueueLock {
   };
 
  private:
-  void enter(Hold& mine) noexcept;
-  void leave(Hold& mine) noexcept;
+  void lock(Hold& mine) noexcept;
+  void unlock(Hold& mine) noexcept;
   template <typename Done>
   void spin_until(Done done) noexcept;
 

@@ -12,10 +12,10 @@
 #include <map>
 
 #include "comm/engine/waiters.hpp"
+#include "ltask/event_count.hpp"
 #include "ltask/parker.hpp"
 #include "ltask/sleeper.hpp"
 #include "ltask/submit_lock.hpp"
-#include "ltask/summons.hpp"
 #include "ltask/task.hpp"
 #include "ltask/worker.hpp"
 #include "tests/exhaustive/schedules/every_order.hpp"
@@ -127,12 +127,12 @@ struct Submissions {
     Post& mine = posts[thread][number];
     mine.thread = thread;
     mine.number = number;
-    const auto entry = lock.enter_or_push(mine);
-    if (entry == Lock::Entry::entered) run(mine);
+    const auto entry = lock.lock_or_push(mine);
+    if (entry == Lock::Entry::locked) run(mine);
     return entry != Lock::Entry::linked && leave();
   }
   bool leave() {
-    for (bool served = false; lock.has_rest() || !lock.try_leave(); served = PutsDown) {
+    for (bool served = false; lock.has_rest() || !lock.try_unlock(); served = PutsDown) {
       if (served) {
         lock.put_down();
         return true;
@@ -173,7 +173,7 @@ TEST(SubmitLockInEveryOrder, PutDownItLosesNothing) {
   in_every_order<Submissions<3, 1, 1, true>>("put down, 3 threads, 1 post each");
 }
 
-/// The first thread has the bias when all begin; with `Tries`, one more thread enters only if the lock is free. AtMost:
+/// The first thread has the bias when all begin; with `Tries`, one more thread locks only if the lock is free. AtMost:
 /// after so many entries in a row, a thread is given the bias again.
 template <int Owners, int Others, int Posts, bool Tries, std::uint32_t AtMost = 1u << 16>
 struct BiasedSubmissions : Submissions<Others + 1, Posts, Owners> {
@@ -183,11 +183,11 @@ struct BiasedSubmissions : Submissions<Others + 1, Posts, Owners> {
   }
   static void give_bias(typename Base::Lock& lock) {
     lock.bias_after(1, AtMost);
-    for (int i = 0; i < 2 && lock.try_enter(); ++i) lock.leave();
+    for (int i = 0; i < 2 && lock.try_lock(); ++i) lock.unlock_or_take();
     if (!lock.biased()) Explorer::current()->fail("no thread has the bias");
   }
   void try_once() {
-    if (!this->lock.try_enter()) return;
+    if (!this->lock.try_lock()) return;
     this->room.enter();
     this->room.leave();
     this->leave();
@@ -208,15 +208,16 @@ TEST(SubmitLockInEveryOrder, AnOwnerGivesWayAmongOthersAndMoreThanOnce) {
   in_every_order<BiasedSubmissions<3, 1, 1, false, 1>>("biased again, 3 posts, and one of another", bounded);
 }
 
-/// Words of requests, which the owner of the lock sets by plain stores while other threads visit. After
-/// Engine::publish, Wait::attach (comm/post/wait.cpp) and WordVisit. Biased: the first thread is the owner when all
-/// begin; else it may become the owner. Its last turn ends all requests. OwnToo: it also waits for one of them itself.
+/// Words of requests, which the owner of the lock sets by plain stores while other threads guard them. After
+/// Engine::publish, Wait::attach (comm/post/wait.cpp) and RequestWordGuard. Biased: the first thread is the owner when
+/// all begin; else it may become the owner. Its last turn ends all requests. OwnToo: it also waits for one of them
+/// itself.
 template <bool Biased, int Turns, bool OwnToo, std::uint32_t AtMost = 1u << 16>
-struct Visits {
+struct Guards {
   static constexpr int done = 1;  // larger values: the names of waiters
-  Visits() {
+  Guards() {
     lock.bias_after(1, AtMost);
-    for (int i = 0; Biased && i < 2 && lock.try_enter(); ++i) lock.leave();
+    for (int i = 0; Biased && i < 2 && lock.try_lock(); ++i) lock.unlock_or_take();
     if (lock.biased() != Biased) Explorer::current()->fail("the lock does not begin as it should");
     Explorer::current()->spawn([this] { own(); });
     Explorer::current()->spawn([this] { attach(words[1], 3); });
@@ -227,14 +228,14 @@ struct Visits {
       if (!enter()) continue;
       for (int i = OwnToo ? 0 : 1; turn == Turns && i < 2; ++i) publish(words[i]);
       ended = turn == Turns;
-      lock.leave();
+      lock.unlock_or_take();
     }
   }
   /// Tries twice to enter, then gives up: there are orders enough in which no thread gives up.
   bool enter() {
-    if (lock.try_enter()) return true;
+    if (lock.try_lock()) return true;
     Explorer::current()->yield();
-    return lock.try_enter();
+    return lock.try_lock();
   }
   void publish(std::atomic<int>& word) {
     int seen = word.load(std::memory_order_relaxed);
@@ -243,14 +244,14 @@ struct Visits {
     woken += word.exchange(done, std::memory_order_acq_rel);
   }
   void attach(std::atomic<int>& word, int name) {
-    const bool inside = lock.try_enter_as_owner();
-    const bool alone = inside || !lock.begin_visit();
+    const bool inside = lock.try_lock_as_owner();
+    const bool alone = inside || !lock.begin_guard();
     if (alone || enter()) {
-      if (!alone) lock.leave();
+      if (!alone) lock.unlock_or_take();
       int seen = word.load(std::memory_order_acquire);
       if (seen == 0 && word.compare_exchange_strong(seen, name, std::memory_order_acq_rel)) attached += name;
     }
-    inside ? static_cast<void>(lock.leave()) : lock.end_visit();
+    inside ? static_cast<void>(lock.unlock_or_take()) : lock.end_guard();
   }
   void check() {
     if (ended && woken != attached) Explorer::current()->fail("a thread that waits was not woken");
@@ -262,36 +263,36 @@ struct Visits {
   bool ended = false;
 };
 
-TEST(SubmitLockInEveryOrder, WhoVisitsIsNotOverwrittenByAnOwner) {
-  in_every_order<Visits<true, 1, true>>("biased, a turn, both wait");
-  in_every_order<Visits<true, 2, true>>("biased, 2 turns, both wait");
-  in_every_order<Visits<false, 3, false>>("biased meanwhile, 3 turns, and one that waits");
-  in_every_order<Visits<true, 3, false, 1>>("biased again, 3 turns, and one that waits", bounded);
+TEST(SubmitLockInEveryOrder, AGuardedWordIsNotOverwrittenByAnOwner) {
+  in_every_order<Guards<true, 1, true>>("biased, a turn, both wait");
+  in_every_order<Guards<true, 2, true>>("biased, 2 turns, both wait");
+  in_every_order<Guards<false, 3, false>>("biased meanwhile, 3 turns, and one that waits");
+  in_every_order<Guards<true, 3, false, 1>>("biased again, 3 turns, and one that waits", bounded);
 }
 
-// --------------------------------------------------------------------------------------------------------- the gate
+// ------------------------------------------------------------------------------------------- the combining try-lock
 
-/// Every thread wants service, and serves all that want it if the gate is free. One more thread enters only if the gate
+/// Every thread wants service, and serves all that want it if the lock is free. One more thread locks only if the lock
 /// is free. After serve() and Engine::arm() in comm/engine/progress.cpp.
 template <int Threads>
-struct Turnstile {
-  Turnstile() {
+struct Served {
+  Served() {
     for (int t = 0; t < Threads; ++t) {
       Explorer::current()->spawn([this, t] {
         wanted[t].store(1, std::memory_order_release);
-        if (!gate.enter()) return;
+        if (!lock.try_lock_or_delegate()) return;
         do serve();
-        while (gate.leave());
+        while (lock.unlock_or_repeat());
       });
     }
     Explorer::current()->spawn([this] {
-      if (!gate.try_enter()) return;
+      if (!lock.try_lock()) return;
       room.enter();
       room.leave();
-      while (gate.leave()) serve();
+      while (lock.unlock_or_repeat()) serve();
     });
   }
-  /// Serves all requests; checks each by a load first, as DriverSlot::has_flush() does.
+  /// Serves all requests; checks each by a load first, as DriverInstance::has_flush() does.
   void serve() {
     room.enter();
     for (auto& one : wanted) {
@@ -302,15 +303,15 @@ struct Turnstile {
   void check() {
     if (served != Threads) Explorer::current()->fail("somebody was turned away and not served");
   }
-  ltask::Gate gate;
+  ltask::CombiningTryLock lock;
   Room room;
   std::atomic<int> wanted[Threads];
-  int served = 0;  // changed only by a thread inside the gate
+  int served = 0;  // changed only by the thread that has the lock
 };
 
-TEST(GateInEveryOrder, ServesWhoIsTurnedAway) {
-  in_every_order<Turnstile<1>>("Gate, 1 that enters, 1 that tries");
-  in_every_order<Turnstile<2>>("Gate, 2 that enter, 1 that tries");
+TEST(CombiningTryLockInEveryOrder, ServesEveryThreadThatDelegates) {
+  in_every_order<Served<1>>("CombiningTryLock, 1 that delegates, 1 that tries");
+  in_every_order<Served<2>>("CombiningTryLock, 2 that delegate, 1 that tries");
 }
 
 // -------------------------------------------------------------------------------------------- the worker's sleep
@@ -537,16 +538,17 @@ struct Polling {
   bool over = false;  // the engine on which the waiter slept may have been destroyed
 };
 
-/// A helper waits for a summons; two threads submit work, and summon the helper if it waits. After Helper::park.
-struct Summoning {
-  Summoning() {
+/// An on-demand thread waits for a notification; two threads submit work, and notify it if it waits. After
+/// OnDemandProgress::park.
+struct Notified {
+  Notified() {
     Explorer::current()->spawn([this] {
-      while (!all_there()) summons.await(platform, for_ever, [this] { return !all_there(); });
+      while (!all_there()) event_count.await(platform, for_ever, [this] { return !all_there(); });
     });
     for (std::atomic<int>& one : work) {
       Explorer::current()->spawn([this, &one] {
         one.store(1, std::memory_order_release);
-        if (summons.awaited()) summons.summon(platform);
+        if (event_count.has_waiter()) event_count.notify(platform);
       });
     }
   }
@@ -555,12 +557,12 @@ struct Summoning {
   }
   void check() {}
   ExploredPlatform platform;
-  ltask::BasicSummons<ExploredFences> summons;
+  ltask::BasicEventCount<ExploredFences> event_count;
   std::atomic<int> work[2];
 };
 
-TEST(SummonsInEveryOrder, WhoWaitsIsSummonedOrSeesTheWork) {
-  in_every_order<Summoning>("Summons, 1 that waits, 2 that leave work", a_few_old);
+TEST(EventCountInEveryOrder, WhoWaitsIsNotifiedOrSeesTheWork) {
+  in_every_order<Notified>("EventCount, 1 that waits, 2 that leave work", a_few_old);
 }
 
 TEST(SleepInEveryOrder, AWaiterIsWokenOnTheDrivers) {

@@ -30,7 +30,7 @@ namespace {
 
 using namespace canele::drivers;  // NOLINT: this file is one driver
 
-constexpr std::size_t longest = 32 * 1024, longest_name = 64, most_strangers = 64;
+constexpr std::size_t longest = 32 * 1024, longest_name = 64, most_unauthenticated = 64;
 constexpr std::uint64_t listening = ~0ull;
 
 struct Head {  ///< in front of packets and bulk
@@ -119,7 +119,7 @@ class SeqPacket final : public Driver {
   bool arm_impl(bool on) override { return !on || holding_.empty(); }
   void close_impl() override {
     for (Peer& peer : peers_) hang_up(peer);
-    for (const int fd : strangers_) ::close(fd);
+    for (const int fd : unauthenticated_) ::close(fd);
     if (listener_ >= 0) ::close(listener_);
     if (epoll_ >= 0) ::close(epoll_);
   }
@@ -174,13 +174,13 @@ class SeqPacket final : public Driver {
       ucred who{};
       socklen_t size = sizeof who;
       getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size);
-      strangers_.insert(fd);
+      unauthenticated_.insert(fd);
       watch(EPOLL_CTL_ADD, fd, EPOLLIN, static_cast<std::uint64_t>(fd) * 2 + 1);
-      if (who.uid != geteuid() || strangers_.size() > peers_.size() + most_strangers) turn_away(fd);
+      if (who.uid != geteuid() || unauthenticated_.size() > peers_.size() + most_unauthenticated) reject(fd);
     }
   }
   void read_hello(int fd) {
-    if (strangers_.count(fd) == 0) return;  // its Hello has been read since epoll reported it
+    if (unauthenticated_.count(fd) == 0) return;  // its Hello has been read since epoll reported it
     Hello hello{};
     const ssize_t n = recv(fd, &hello, sizeof hello, MSG_TRUNC);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -188,18 +188,18 @@ class SeqPacket final : public Driver {
     if (n != sizeof hello || hello.name[longest_name - 1] != 0 || hello.job != context_->job ||
         hello.to != context_->rank || rank < 0 || rank >= context_->size || rank == context_->rank ||
         hello.proof != prove(context_->secret, name_, hello) || at(rank).gone || at(rank).in >= 0) {
-      return turn_away(fd);
+      return reject(fd);
     }
-    strangers_.erase(fd);
+    unauthenticated_.erase(fd);
     at(rank).in = fd;
     watch(EPOLL_CTL_MOD, fd, EPOLLIN, tag(rank));
     if (call(rank, hello.name) == Status::failed) return fail(rank, false, "cannot be called back");
     ++reported_;
     context_->events->connected(rank);
   }
-  void turn_away(int fd) {
-    context_->log(2, "seqpacket: a caller that is no rank of this job was turned away");
-    strangers_.erase(fd);
+  void reject(int fd) {
+    context_->log(2, "seqpacket: a caller that is no rank of this job was rejected");
+    unauthenticated_.erase(fd);
     ::close(fd);
   }
 
@@ -222,10 +222,10 @@ class SeqPacket final : public Driver {
     peer.ended = peer.ended || (what & (EPOLLHUP | EPOLLERR)) != 0;
     if (peer.in < 0 && peer.ended) {  // it may have called back and sent before it left: no refusal
       accept_all();
-      for (const int fd : std::set<int>(strangers_)) read_hello(fd);
+      for (const int fd : std::set<int>(unauthenticated_)) read_hello(fd);
       if (peer.gone) return;
     }
-    if (peer.in < 0) return peer.ended ? fail(rank, false, "has refused the connection") : void();
+    if (peer.in < 0) return peer.ended ? fail(rank, false, "has rejected the connection") : void();
     if (peer.owes_ready && (what & EPOLLOUT) != 0 && !peer.ended) {
       peer.owes_ready = false;
       watch(EPOLL_CTL_MOD, peer.out, EPOLLIN, tag(rank));
@@ -243,28 +243,28 @@ class SeqPacket final : public Driver {
     Head head{};
     if (size > sizeof head && size <= sizeof incoming_) std::memcpy(&head, bytes, sizeof head);
     const auto* body = reinterpret_cast<const std::byte*>(bytes) + sizeof head;
-    if (head.kind == Head::bulk) return land(rank, head, body, size - sizeof head);
-    if (head.kind != Head::packet) return fail(rank, true, "has sent nonsense");
+    if (head.kind == Head::bulk) return write_bulk(rank, head, body, size - sizeof head);
+    if (head.kind != Head::packet) return fail(rank, true, "has sent malformed data");
     const Take take = context_->events->packet(rank, {body, size - sizeof head});
-    if (take == Take::later) {
+    if (take == Take::retry) {
       at(rank).kept.assign(bytes, bytes + size);
       holding_.push_back(rank);
       return;
     }
     ++reported_;
-    if (take == Take::refused) hang_up(at(rank));
+    if (take == Take::rejected) hang_up(at(rank));
   }
-  void land(Rank rank, Head head, const std::byte* data, std::size_t size) {
+  void write_bulk(Rank rank, Head head, const std::byte* data, std::size_t size) {
     ++reported_;
     while (size > 0) {
       iovec pieces[16];
-      const int count = context_->events->landing(rank, head.key, head.offset, size, pieces, 16);
+      const int count = context_->events->bulk_destination(rank, head.key, head.offset, size, pieces, 16);
       if (count <= 0) return;
       std::size_t copied = 0;
       for (int i = 0; i < count; copied += pieces[i++].iov_len) {
         std::memcpy(pieces[i].iov_base, data + copied, pieces[i].iov_len);
       }
-      context_->events->landed(rank, head.key, head.offset, copied);
+      context_->events->bulk_written(rank, head.key, head.offset, copied);
       data += copied, size -= copied, head.offset += copied;
     }
   }
@@ -273,8 +273,8 @@ class SeqPacket final : public Driver {
   int epoll_ = -1, listener_ = -1, reported_ = 0;
   std::string name_;
   std::vector<Peer> peers_;
-  std::set<int> strangers_;    ///< connections that have not identified themselves
-  std::vector<Rank> holding_;  ///< peers with kept data
+  std::set<int> unauthenticated_;  ///< connections that have not identified themselves
+  std::vector<Rank> holding_;      ///< peers with kept data
   alignas(16) char incoming_[sizeof(Head) + longest], outgoing_[sizeof(Head) + longest];
 };
 

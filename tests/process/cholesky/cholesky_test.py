@@ -49,7 +49,7 @@ class Cholesky(unittest.TestCase):
         when the others ask: a rank that asks late asks the root.
         """
         if DRIVER == "shm":
-            self.skipTest("readers copy from the root's memory themselves: nobody hands on")
+            self.skipTest("readers copy from the root's memory themselves: no rank forwards")
         reports = self.runs(4, "--n", "1536", "--nb", "96", "--grid", "1x4", "--way", "sends,chain,binomial")
 
         def bytes_of(way, what):

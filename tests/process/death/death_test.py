@@ -22,7 +22,7 @@ WITHOUT_HARDWARE = {"ofi": ["CANELE_OFI_PROVIDER=tcp;ofi_rxm"], "psm2": ["PSM2_D
 
 def left_behind(output):
     """Returns the files in /dev/shm named by a process id of the ranks: in decimal, or as libpsm2 writes it
-    (leftovers.hpp).
+    (stale_shm.hpp).
     """
     pids = [int(line.split()[-1]) for line in output.splitlines() if line.startswith("process ")]
     names = [path.name for path in pathlib.Path("/dev/shm").iterdir()]

@@ -102,8 +102,9 @@ void connecting() {
   receive(data_tag, {1, 2, 3});
 }
 
-/// A rank without a worker or helper (CANELE_WORKER=none) that computes: it cannot report by itself, and is asked.
-void nobody() {
+/// A rank without a worker or on-demand thread (CANELE_WORKER=none) that computes: it cannot report by itself, and is
+/// asked.
+void no_worker() {
   meet();
   if (rank == 1) {
     receive(go_tag, {});
@@ -138,7 +139,7 @@ int main(int argc, char** argv) {
   } else if (cause == "connecting") {
     connecting();
   } else if (cause == "nobody") {
-    nobody();
+    no_worker();
   } else {
     wrong("no such cause");
   }

@@ -190,7 +190,7 @@ class Pmi1(EveryLauncher, Launcher):
         done = self.start(4, RANK, "abort", "1", "7", code=7)
         self.assertRegex(done.err, r"rank 1 \(pid \d+\) aborted the job with code 7: for a test")
 
-    def test_nonsense_ends_the_connection_only(self):
+    def test_malformed_bytes_end_the_connection_only(self):
         script = 'echo "GET / HTTP/1.0" >&$PMI_FD; cat <&$PMI_FD; echo went on'
         done = self.start(1, "bash", "-c", script)
         self.assertIn("rank 0 has sent 'GET / HTTP/1.0', which canele-run does not serve", done.err)

@@ -201,20 +201,20 @@ class Job:
         ports = ports_of(ranks_below(job.pid))
         held = []
         for _ in range(300 if ports else 0):
-            stranger = socket.socket()
-            stranger.settimeout(0.2)
+            outsider = socket.socket()
+            outsider.settimeout(0.2)
             try:
-                stranger.connect(("127.0.0.1", self.dice.choice(ports)))
+                outsider.connect(("127.0.0.1", self.dice.choice(ports)))
                 if self.dice.random() < 0.5:
-                    stranger.send(bytes(self.dice.randrange(256) for _ in range(self.dice.randint(1, 64))))
+                    outsider.send(bytes(self.dice.randrange(256) for _ in range(self.dice.randint(1, 64))))
                 self.done["flood"] += 1
             except OSError:
                 pass
-            held.append(stranger)
+            held.append(outsider)
             if self.dice.random() < 0.7:
                 held.pop(self.dice.randrange(len(held))).close()
-        for stranger in held:
-            stranger.close()
+        for outsider in held:
+            outsider.close()
 
     def stderr(self, job):
         job.stderr.close()

@@ -19,7 +19,7 @@ import disturb  # noqa: E402  (tests/process/disturb.py)
 
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
 LINE = re.compile(r"rank \d: (\d+) messages, (\d+) parks, (\d+) without a limit$", re.MULTILINE)
-# A helper polls now and then, so its naps end by themselves; beside a worker, nothing ends by itself.
+# An on-demand thread polls now and then, so its naps end by themselves; beside a worker, nothing ends by itself.
 ENDLESS_US = {"none": 1000, "bound": 1000}
 
 

@@ -324,8 +324,8 @@ TEST(Signals, TheSecondInterruptKills) {
 
 /// The signal usually arrives while ranks are still being started.
 TEST(Signals, AskTheRanksThatHaveStarted) {
-  Launched launched({launcher, "-n", "100", "--grace", "1000", "sh", "-c",
-                     "trap 'echo got TERM; exit 0' TERM; echo ready; " + idle});
+  Launched launched(
+      {launcher, "-n", "100", "--grace", "1000", "sh", "-c", "trap 'echo got TERM; exit 0' TERM; echo ready; " + idle});
   ASSERT_TRUE(launched.wait_for("ready", 1));
   launched.send(SIGTERM);
   const Result result = launched.finish();

@@ -485,7 +485,7 @@ def only_ipv6(case):
     return case.run(0, "unshare", "-n", "sh", "-c", script)
 
 
-@misfortune("a stranger looks for a port to connect to: there is none")
+@misfortune("an outsider looks for a port to connect to: there is none")
 def no_port(case):
     case.start(RUN, "-n", "2", "sh", "-c", f"echo ready; exec sleep 1000")
     case.until_ready(2)

@@ -26,7 +26,7 @@ using canele::comm::Blob;
 using canele::comm::Bootstrap;
 
 constexpr std::uint64_t second = 1'000'000'000;
-constexpr std::uint64_t patience = 300 * second;  // a crowded machine takes long to start 64 ranks
+constexpr std::uint64_t patience = 300 * second;  // a oversubscribed machine takes long to start 64 ranks
 
 [[noreturn]] void misbehaved(const std::string& what) {
   std::fprintf(stderr, "rank program: %s\n", what.c_str());
@@ -140,8 +140,9 @@ int early_get(Bootstrap& job) {
     const Answer missing = never->wait(job);
     must(!missing.ok && missing.text.find("rank 1 has not published 'never'") != std::string::npos,
          "never: " + missing.text);
-    const Answer nobody = ask(job, job.size(), "late", second)->wait(job);
-    must(!nobody.ok && nobody.text.find("there is no rank") != std::string::npos, "nobody: " + nobody.text);
+    const Answer unknown_rank = ask(job, job.size(), "late", second)->wait(job);
+    must(!unknown_rank.ok && unknown_rank.text.find("there is no rank") != std::string::npos,
+         "unknown rank: " + unknown_rank.text);
   } else {
     must(job.put("late", blob_of("here"), &why), why);
     must(job.commit_and_fence(patience, &why), why);

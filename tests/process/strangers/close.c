@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LARGE = 300000, WITHHELD = 400, KINDS = 4 };
+enum { LARGE = 300000, BLOCKED = 400, KINDS = 4 };
 
 static void must(int right, const char *what) {
   if (right) return;
@@ -52,13 +52,13 @@ static void expect_ends(canele_request_t *requests) {
 }
 
 /* Sends more than rank 1 has memory for: all sends end, the last ones only when rank 1 is finalized. */
-static void withhold(canele_session_t *session, canele_request_t *requests) {
-  for (int i = 0; i < WITHHELD; ++i) {
+static void block_sends(canele_session_t *session, canele_request_t *requests) {
+  for (int i = 0; i < BLOCKED; ++i) {
     must(canele_isend(session, 1, 50, bytes, 1000, &requests[i]) == CANELE_OK, "isend");
   }
 }
 
-static canele_request_t requests[2 * KINDS], withheld[WITHHELD], probed;
+static canele_request_t requests[2 * KINDS], blocked[BLOCKED], probed;
 
 int main(int argc, char **argv) {
   const char *how = argc > 1 ? argv[1] : "close";
@@ -104,7 +104,7 @@ int main(int argc, char **argv) {
     expect_ends(requests);
     must(canele_session_close(session) == CANELE_OK, "close of the sender");
   } else if (me == 0) {
-    withhold(session, withheld); /* canele_finalize waits for all of them */
+    block_sends(session, blocked); /* canele_finalize waits for all of them */
   }
   must(canele_finalize(engine) == CANELE_OK, "finalize");
   if (!close_late && (me == 0 || !close_early)) {

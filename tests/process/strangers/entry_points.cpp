@@ -246,7 +246,7 @@ void add_data_and_packs() {
 void add_messages() {
   static canele_data_t data = canele_data_contiguous(world.bytes, 8);
   static canele_send_options_t options = {sizeof options, 0, 0, 0};
-  static canele_multicast_options_t cast = {sizeof cast, nullptr, 0, 0, 0, nullptr};
+  static canele_multicast_options_t multicast = {sizeof multicast, nullptr, 0, 0, 0, nullptr};
   static canele_am_handler_t handler = {sizeof handler, ignore_message, nullptr, nullptr};
   static canele_status_t status;
   static int found = 0, destination = 0;
@@ -259,7 +259,7 @@ void add_messages() {
   ADD(refused, canele_isend_data, s, peer, tag, &data, Optional<canele_send_options_t*>{&options}, request);
   ADD(refused, canele_send_set_priority, &world.ended, Any<int>{1});
   ADD(refused, canele_imulticast, s, &destination, std::size_t{1}, tag, &data,
-      Optional<canele_multicast_options_t*>{&cast}, request);
+      Optional<canele_multicast_options_t*>{&multicast}, request);
   ADD(refused, canele_irecv, s, peer, tag, mask, world.bytes, Length{8}, request);
   ADD(refused, canele_irecv_data, s, peer, tag, mask, &data, request);
   ADD(refused, canele_irecv_late, s, peer, tag, mask, request);
@@ -487,7 +487,7 @@ int fork_in_job() {
   exchange(200, &wrong);
   canele_data_t whole = canele_data_contiguous(world.bytes, 1);
   must(canele_receive_bind(&world.held, &whole), "bind");
-  must(canele_wait(&world.held, nullptr), "wait for a late receive");
+  must(canele_wait(&world.held, nullptr), "wait for an unbound receive");
   must(canele_cancel(&world.pending), "cancel");
   if (canele_wait(&world.pending, nullptr) != CANELE_ECANCELED) ++wrong;
   must(canele_group_destroy(world.group), "group_destroy");

@@ -3,7 +3,7 @@
 """Floods the listeners of three ranks with connections that do not know the secret: the job ends right nevertheless.
 
 Usage: flood_test.py DRIVER (tcp, shm) MODE (close, hold, hello) [--descriptors N]
-Run by ctest. CANELE_TEST_BIN: where the programs are. tests/unit/drivers/strangers_test.cpp counts how much such
+Run by ctest. CANELE_TEST_BIN: where the programs are. tests/unit/drivers/unauthenticated_test.cpp counts how much such
 connections may cost; there is no clock here but the time limit. A late rank connects to another one for the first time
 in mid-flood.
 """
@@ -41,7 +41,7 @@ def sockets_of(launcher):
     return found - own  # ranks may have inherited some
 
 
-def doors(driver, pid):
+def targets(driver, pid):
     """Returns the addresses at which the ranks listen."""
     own = sockets_of(pid)
     if driver == "tcp":
@@ -51,13 +51,13 @@ def doors(driver, pid):
     return {"\0" + row[7][1:] for row in rows if len(row) == 8 and row[7].startswith("@canele-") and row[6] in own}
 
 
-def pour(driver, door, mode, job, made):
+def pour(driver, target, mode, job, made):
     held = collections.deque()
     while job.poll() is None:
         one = socket.socket(socket.AF_INET if driver == "tcp" else socket.AF_UNIX)
         one.settimeout(0.2)
         try:
-            one.connect(door)
+            one.connect(target)
             if mode == "hello":
                 one.send(HELLO)
         except OSError:
@@ -90,14 +90,15 @@ def main():
         reader = threading.Thread(target=lambda: made.append(job.communicate()[0]))
         reader.start()
         while job.poll() is None:
-            for door in doors(options.driver, job.pid) - flooded:
-                flooded.add(door)
-                threading.Thread(target=pour, args=(options.driver, door, options.mode, job, made), daemon=True).start()
+            for target in targets(options.driver, job.pid) - flooded:
+                flooded.add(target)
+                threading.Thread(target=pour, args=(options.driver, target, options.mode, job, made),
+                                 daemon=True).start()
             job_over.wait(0.02)
         job_over.set()
         reader.join()
     text = made[1]
-    print(f"{options.driver}, {options.mode}: exit {job.returncode}, {len(flooded)} doors, {made[0]} strangers")
+    print(f"{options.driver}, {options.mode}: exit {job.returncode}, {len(flooded)} targets, {made[0]} connections")
     lines = text.splitlines()
     repeated = [line for line, count in collections.Counter(lines).items() if count > 3]
     if job.returncode != 0 or not flooded or not made[0] or repeated:

@@ -27,7 +27,7 @@ std::uint64_t monotonic_ns() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-class Job final : public Ground {
+class Job final : public Environment {
  public:
   explicit Job(canele_engine_t* engine) : engine_(engine) {}
   int ranks() const override { return canele_size(engine_); }
@@ -60,14 +60,14 @@ std::uint64_t round(canele_engine_t* engine, Job& job, std::uint64_t number, Dic
   PlanOptions options;
   options.ranks = job.ranks();
   options.messages = 4000;
-  options.casts = options.messages / 20;  // each goes to several ranks
+  options.multicasts = options.messages / 20;  // each goes to several ranks
   options.longest = 200'000;
   Plan plan = make_plan(options, dice.split(1));
-  add_casts(options, dice.split(2), &plan);
+  add_multicasts(options, dice.split(2), &plan);
   Oracle oracle(job, plan);
   TrafficOptions habits;
   habits.name = " " + std::to_string(number);
-  habits.window = static_cast<int>(dice.between(1, 16));
+  habits.inflight_limit = static_cast<int>(dice.between(1, 16));
   const auto rank = static_cast<std::uint64_t>(canele_rank(engine));
   TrafficRank traffic(job, plan, oracle, canele_rank(engine), dice.split(100 + rank), habits);
   traffic.run(engine);

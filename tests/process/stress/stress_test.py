@@ -6,9 +6,10 @@ Usage: stress_test.py --driver NAME [--rounds N] [--seeds N] [--first-seed S] [-
 Run by ctest, one seed per driver; by tests/run.sh --soak, several. A seed has some 120,000 operations, counted from
 what the ranks print.
 
-Over tcp the test asks for a shape of multicasts, another for each seed, because on one host the root would serve all. A
+Over tcp the test asks for a shape of multicasts, another for each seed, because on one host the root would send to all.
+A
 run in which no rank forwarded a multicast is a failure: it would not test what it is for. Through shared memory the
-root serves all whatever the shape.
+root sends to all whatever the shape.
 """
 import argparse
 import contextlib
@@ -30,7 +31,7 @@ LINE = re.compile(r"rank (\d+): seed (\d+), (\d+) operations, (\d+) unexpected, 
 
 def run_seed(options, seed):
     """Returns "" and the number of operations, or what went wrong."""
-    hands_on = options.driver == "tcp"
+    forwards = options.driver == "tcp"
     command = [str(BIN / "canele-run"), "-n", str(RANKS), "-x", f"CANELE_DRIVERS={options.driver}",
                "-x", f"CANELE_EXPERT_MULTICAST={SHAPES[seed % len(SHAPES)]}",
                "-x", "CANELE_WORKER=none",  # the oracle has callbacks of one thread
@@ -39,11 +40,12 @@ def run_seed(options, seed):
         with disturb.Disturbance(job.pid, seed) if options.disturb else contextlib.nullcontext():
             output, _ = job.communicate()
     lines = LINE.findall(output)
-    operations, unexpected, casts, forwarded = (sum(int(line[i]) for line in lines) for i in (2, 3, 4, 5))
-    seen = min(operations, unexpected, casts) > 0 and (forwarded > 0 or not hands_on)
+    operations, unexpected, multicasts, forwarded = (sum(int(line[i]) for line in lines) for i in (2, 3, 4, 5))
+    seen = min(operations, unexpected, multicasts) > 0 and (forwarded > 0 or not forwards)
     if job.returncode == 0 and len(lines) == RANKS and seen:
-        print(f"  {options.driver}, seed {seed}: {operations} operations, {unexpected} unexpected, {casts} multicasts, "
-              f"{forwarded} handed on", flush=True)
+        print(f"  {options.driver}, seed {seed}: {operations} operations, {unexpected} unexpected, "
+              f"{multicasts} multicasts, "
+              f"{forwarded} forwarded", flush=True)
         return "", operations
     return f"exit code {job.returncode}\n{' '.join(command)}\n{output}", operations
 

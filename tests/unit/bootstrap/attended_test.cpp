@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t long_time = 600'000'000'000;
 
-constexpr const char* attended_greeting =
+constexpr const char* attended_hello =
     "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\ncmd=maxes keylen_max=64 vallen_max=1024\n"
     "cmd=my_kvsname kvsname=kvs_1\n";
 
@@ -49,7 +49,7 @@ struct LauncherEnd {
 
 struct Attended : testing::Test {
   void SetUp() override {
-    connection.say(attended_greeting);
+    connection.say(attended_hello);
     job = make_pmi1(posix_platform(), connection.place(), long_time, &why);
     ASSERT_NE(job, nullptr) << why;
   }

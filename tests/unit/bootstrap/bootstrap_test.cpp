@@ -100,18 +100,18 @@ TEST(Singleton, KeepsWhatIsPut) {
   const Blob blob = {std::byte{1}, std::byte{0}, std::byte{2}};
   ASSERT_TRUE(job->put("key", blob, &why)) << why;
   ASSERT_TRUE(job->commit_and_fence(0, &why));
-  Answer found, missing, nobody;
+  Answer found, missing, unknown_rank;
   job->get(0, "key", patience, into(found));
   job->get(0, "other", patience, into(missing));
-  job->get(1, "key", patience, into(nobody));
+  job->get(1, "key", patience, into(unknown_rank));
   EXPECT_TRUE(found.times == 1 && found.ok && found.blob == blob) << found.why;
   EXPECT_TRUE(missing.times == 1 && !missing.ok);
   EXPECT_EQ(missing.why, "nothing was put under 'other'");
-  EXPECT_TRUE(nobody.times == 1 && !nobody.ok);
-  EXPECT_EQ(nobody.why, "there is no rank 1 in a job of one rank");
+  EXPECT_TRUE(unknown_rank.times == 1 && !unknown_rank.ok);
+  EXPECT_EQ(unknown_rank.why, "there is no rank 1 in a job of one rank");
 }
 
-TEST(Singleton, RefusesWhatNoLauncherWouldTake) {
+TEST(Singleton, RejectsWhatNoLauncherWouldTake) {
   TestPlatform platform;
   const auto job = make_singleton(platform);
   std::string why;
@@ -319,7 +319,7 @@ TEST_F(Questions, AreAskedAgain) {
   EXPECT_EQ(asked_, 3);
 }
 
-TEST_F(Questions, ToTheDeadAreRefused) {
+TEST_F(Questions, ToTheDeadAreRejected) {
   int told = 0;
   shared_->died = [&told](int rank) { told += rank; };
   shared_->ask({3, "a", deliver()}, in(patience));

@@ -117,7 +117,7 @@ TEST(Pmi1Message, TakesWordsApart) {
   for (const char* name : {"msg", "empty", "absent"}) EXPECT_EQ(message->number(name), std::nullopt) << name;
 }
 
-TEST(Pmi1Message, RefusesOtherLines) {
+TEST(Pmi1Message, RejectsOtherLines) {
   for (const char* line : {"", " ", "hello", "rc=0 cmd=maxes", "cmd=maxes key", "=x", "cmd=x =y", "HTTP/1.1 200 OK"})
     EXPECT_FALSE(Pmi1Message::parse(line).has_value()) << "'" << line << "'";
 }
@@ -157,7 +157,7 @@ TEST(Pmi1Blob, ComesBackWhateverItsLength) {
   }
 }
 
-TEST(Pmi1Blob, RefusesNonsense) {
+TEST(Pmi1Blob, RejectsMalformedBytes) {
   for (const char* first :
        {"", "1", "1:3", "1:3:", "1:3:AAA", "1:3:AAAAA", "1:3:AA=A", "1:3:AAAAAAAA", "0:0:", "x:3:AAAA", "1:x:AAAA",
         "1:-1:", "1:65537:", "9:3:AAAA", "1:1:AB", "-1:3:AAAA", "99999999999999999999:1:AA"})
@@ -168,7 +168,7 @@ TEST(Pmi1Blob, RefusesNonsense) {
   EXPECT_FALSE(blob.add("AAAAAAAA")) << "more bytes than announced";
 }
 
-TEST(Pmi1Parts, RefusesKeysThatDoNotFit) {
+TEST(Pmi1Parts, RejectsKeysThatDoNotFit) {
   std::vector<std::string> values;
   std::string why;
   EXPECT_FALSE(pmi1_parts(0, "a b", {}, {}, &values, &why));
@@ -186,7 +186,7 @@ TEST(Pmi1Client, ExchangesWithAnswersInPiecesOfEveryLength) {
     Fixture job;
     Fixture::Told own, other, missing;
     job.talk(piece);
-    ASSERT_TRUE(job.client.greeted()) << piece;
+    ASSERT_TRUE(job.client.hello_done()) << piece;
     EXPECT_EQ(job.client.space(), "kvs_1");
     std::string why;
     ASSERT_TRUE(job.client.put("address", blob_of(2'000), &why)) << why;
@@ -203,9 +203,9 @@ TEST(Pmi1Client, ExchangesWithAnswersInPiecesOfEveryLength) {
     EXPECT_TRUE(other.times == 1 && other.ok && other.blob.empty()) << piece << other.why;
     EXPECT_TRUE(missing.times == 1 && !missing.ok) << piece;
     EXPECT_TRUE(job.client.idle());
-    job.client.leave();
+    job.client.finalize();
     job.talk(piece);
-    EXPECT_TRUE(job.client.left());
+    EXPECT_TRUE(job.client.finalized());
   }
 }
 
@@ -237,7 +237,7 @@ TEST(Pmi1Client, TheConnectionMayEndAfterEveryByte) {
 TEST(Pmi1Client, WrongAnswersEndTheConnectionAndAreNamed) {
   const std::string init = "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n";
   const std::string maxes = "cmd=maxes kvsname_max=9 keylen_max=64 vallen_max=1024\n";
-  const std::string greeting = init + maxes + "cmd=my_kvsname kvsname=k\n";
+  const std::string hello = init + maxes + "cmd=my_kvsname kvsname=k\n";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"SSH-2.0-OpenSSH\n", "'SSH-2.0-OpenSSH', which is not a line of PMI-1"},
       {"\n", "which is not a line of PMI-1"},
@@ -250,11 +250,11 @@ TEST(Pmi1Client, WrongAnswersEndTheConnectionAndAreNamed) {
       {init + "cmd=maxes keylen_max=64 vallen_max=63\n", "limits on keys and values"},
       {init + "cmd=maxes keylen_max=-1 vallen_max=1024\n", "limits on keys and values"},
       {init + maxes + "cmd=my_kvsname kvsname=\n", "not named the job's key space"},
-      {greeting + "cmd=put_result rc=0\n", "'cmd=put_result rc=0'; expected: 'get_result'"},
-      {greeting + "cmd=barrier_out\n", "'cmd=barrier_out'; expected"},
-      {greeting + "cmd=canele_died rank=3\n", "the death of an unknown rank"},
-      {greeting + "cmd=canele_died\n", "the death of an unknown rank"},
-      {greeting + "cmd=get_result rc=0 value=1:0:\ncmd=get_result rc=0 value=1:0:\n", "expected: nothing"}};
+      {hello + "cmd=put_result rc=0\n", "'cmd=put_result rc=0'; expected: 'get_result'"},
+      {hello + "cmd=barrier_out\n", "'cmd=barrier_out'; expected"},
+      {hello + "cmd=canele_died rank=3\n", "the death of an unknown rank"},
+      {hello + "cmd=canele_died\n", "the death of an unknown rank"},
+      {hello + "cmd=get_result rc=0 value=1:0:\ncmd=get_result rc=0 value=1:0:\n", "expected: nothing"}};
   for (const auto& [stream, expected] : cases) {
     Fixture job;
     Fixture::Told told;
@@ -266,7 +266,7 @@ TEST(Pmi1Client, WrongAnswersEndTheConnectionAndAreNamed) {
   }
 }
 
-TEST(Pmi1Client, AValueThatMakesNoSenseEndsTheQuestionOnly) {
+TEST(Pmi1Client, AMalformedValueEndsTheQuestionOnly) {
   Fixture job;
   Fixture::Told told;
   job.talk();
@@ -278,7 +278,7 @@ TEST(Pmi1Client, AValueThatMakesNoSenseEndsTheQuestionOnly) {
   EXPECT_FALSE(job.client.lost());
 }
 
-TEST(Pmi1Client, ARefusedPutIsALoss) {
+TEST(Pmi1Client, ARejectedPutIsALoss) {
   Fixture job;
   job.talk();
   std::string why;
@@ -383,14 +383,14 @@ TEST(Pmi1Client, LeavesAfterTheAnswerThatIsDue) {
   job.talk();
   job.ask(told, 1, "a");
   job.client.output().clear();
-  job.client.leave();
+  job.client.finalize();
   job.collect();
   EXPECT_TRUE(told.times == 1 && told.why == "this rank is leaving the job") << told.why;
   EXPECT_EQ(job.client.output(), "");
   job.hear("cmd=get_result rc=-1 msg=x\n");
   EXPECT_EQ(job.client.output(), "cmd=finalize\n");
   job.talk();
-  EXPECT_TRUE(job.client.left());
+  EXPECT_TRUE(job.client.finalized());
 }
 
 TEST(Pmi1Client, AbortWaitsForNothing) {
@@ -407,13 +407,13 @@ TEST(Pmi1Client, AbortTellsOurLauncherTheReason) {
   comm::Pmi1Client client(0, 2);
   client.hear("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\ncmd=maxes keylen_max=64 vallen_max=1024\n", 0);
   client.hear("cmd=my_kvsname kvsname=canele-run.1.2\n", 0);
-  ASSERT_TRUE(client.greeted());
+  ASSERT_TRUE(client.hello_done());
   client.output().clear();
   client.abort(7, "a = 50 %\nend");
   EXPECT_EQ(client.output(), "cmd=abort exitcode=7 canele_reason=a%20%3d%2050%20%25%0aend\n");
 }
 
-constexpr const char* greeting =
+constexpr const char* hello =
     "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\ncmd=maxes keylen_max=64 vallen_max=1024\n"
     "cmd=my_kvsname kvsname=kvs_1\n";
 
@@ -441,7 +441,7 @@ struct Connection {
 /// A rank that has completed the first exchange with its launcher.
 struct Pmi1Bootstrap : testing::Test {
   void SetUp() override {
-    connection.say(greeting);
+    connection.say(hello);
     job = make_pmi1(posix_platform(), connection.place(), soon, &why);
     ASSERT_NE(job, nullptr) << why;
   }
@@ -510,11 +510,11 @@ TEST_F(Pmi1Bootstrap, LeavesHydraForGood) {
   job->finalize();
 }
 
-TEST(Pmi1Join, CaneleRunGreetsAgain) {
-  const std::string canele_greeting =
-      std::string(greeting).replace(std::string_view(greeting).find("kvs_1"), 5, "canele-run.7.x");
+TEST(Pmi1Join, CaneleRunSaysHelloAgain) {
+  const std::string canele_hello =
+      std::string(hello).replace(std::string_view(hello).find("kvs_1"), 5, "canele-run.7.x");
   Connection connection;
-  connection.say(canele_greeting);
+  connection.say(canele_hello);
   std::string why;
   const auto job = make_pmi1(posix_platform(), connection.place(), soon, &why);
   ASSERT_NE(job, nullptr) << why;
@@ -523,7 +523,7 @@ TEST(Pmi1Join, CaneleRunGreetsAgain) {
     EXPECT_TRUE(job->fence(60 * soon, &why)) << why;
     connection.say("cmd=finalize_ack\n");
     job->rest();
-    connection.say(canele_greeting);
+    connection.say(canele_hello);
     EXPECT_TRUE(job->resume(60 * soon, &why)) << why;
     connection.hear_until("canele.0.at-fence-" + std::to_string(life) + ".0 value");
   }
@@ -539,7 +539,7 @@ TEST(Pmi1Join, CaneleRunGreetsAgain) {
   launcher.join();
   connection.say("cmd=finalize_ack\n");
   job->rest();
-  connection.say(canele_greeting);
+  connection.say(canele_hello);
   EXPECT_TRUE(job->resume(60 * soon, &why)) << why;
   connection.say("cmd=put_result rc=0 msg=success\ncmd=barrier_out\n");
   EXPECT_TRUE(job->fence(60 * soon, &why)) << "a failed wait for all ranks belongs to its own life: " << why;

@@ -128,7 +128,7 @@ TEST_F(Engines, LeaveAfterTheLast) {
   EXPECT_EQ(script.done.back(), "finalize");
 }
 
-TEST_F(Engines, AreRefusedInTheLaunchersWords) {
+TEST_F(Engines, AreRejectedInTheLaunchersWords) {
   make()->finalize();
   script.resumes = false;
   EXPECT_EQ(join(), nullptr);
@@ -228,7 +228,7 @@ TEST_F(Engines, AreCreatedInTurn) {
   EXPECT_EQ(script.done, (std::vector<std::string>{"connect", "first meets", "fence", "fence", "second"}));
 }
 
-TEST_F(Engines, OfAChildAreRefused) {
+TEST_F(Engines, OfAChildAreRejected) {
   const auto first = make();
   ++platform.pid;
   EXPECT_EQ(join(), nullptr);

@@ -48,7 +48,7 @@ class Sweep {
     return what_.operation == Operation::bcast || what_.operation == Operation::reduce ||
            what_.operation == Operation::gather || what_.operation == Operation::scatter;
   }
-  bool has_parts() const {
+  bool has_blocks() const {
     return what_.operation == Operation::gather || what_.operation == Operation::scatter ||
            what_.operation == Operation::allgather || what_.operation == Operation::alltoall ||
            what_.operation == Operation::reduce_scatter;
@@ -65,7 +65,7 @@ class Sweep {
 
   void lengths() {
     for (const std::uint64_t count : {0, 1, 5, 64, 203}) {
-      if (count > 64 && what_.size > 17 && (what_.root != 0 || has_parts()) && !deep()) continue;
+      if (count > 64 && what_.size > 17 && (what_.root != 0 || has_blocks()) && !deep()) continue;
       what_.count = count;
       for (const bool in_place : {false, true}) {
         what_.in_place = in_place;
@@ -80,27 +80,27 @@ class Sweep {
       if (element == Element::affine && what_.choice.algorithm == Algorithm::ring) continue;  // choose() excludes this
       what_.element = element;
       for (const Shape shape : {Shape::equal, Shape::spread, Shape::unequal, Shape::apart}) {
-        if (shape != Shape::equal && !has_parts()) continue;
+        if (shape != Shape::equal && !has_blocks()) continue;
         if (what_.operation == Operation::reduce_scatter && (shape == Shape::apart || shape == Shape::spread)) continue;
         const bool only_equal = what_.operation == Operation::alltoall ? what_.choice.algorithm == Algorithm::bruck
                                 : rooted()                             ? what_.choice.algorithm != Algorithm::flat
                                                                        : false;
         what_.shape = shape;
-        if (only_equal && !what_.equal_parts()) continue;
+        if (only_equal && !what_.equal_blocks()) continue;
         choices();
       }
     }
   }
 
-  /// Tries segments, pieces, radices and windows, each in turn.
+  /// Tries segments, pieces, radices and limits, each in turn.
   void choices() {
     Choice& choice = what_.choice;
     const Choice plain{choice.algorithm, 0, 0, 0};
     const std::uint64_t segments[] = {0, 7, 100}, pieces[] = {0, 0, 64, 192};
     const std::uint64_t turn = dice_.roll();
     choice = plain;
-    choice.segment = segments[turn % 3] * (has_parts() ? static_cast<std::uint64_t>(what_.size) : 1);
-    choice.window = static_cast<std::uint32_t>(turn % 4);
+    choice.segment = segments[turn % 3] * (has_blocks() ? static_cast<std::uint64_t>(what_.size) : 1);
+    choice.inflight_limit = static_cast<std::uint32_t>(turn % 4);
     choice.piece = pieces[turn / 32 % 4];
     const std::uint32_t radices[] = {2, 3, 4, 8};
     if (choice.algorithm == Algorithm::k_nomial) choice.radix = radices[turn / 8 % 4];

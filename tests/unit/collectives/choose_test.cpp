@@ -17,8 +17,8 @@ namespace canele::comm::collectives::model {
 namespace {
 
 bool same(const Choice& a, const Choice& b) {
-  return a.algorithm == b.algorithm && a.radix == b.radix && a.segment == b.segment && a.window == b.window &&
-         a.piece == b.piece;
+  return a.algorithm == b.algorithm && a.radix == b.radix && a.segment == b.segment &&
+         a.inflight_limit == b.inflight_limit && a.piece == b.piece;
 }
 
 TEST(Choose, TheSameOnAllRanks) {
@@ -62,7 +62,8 @@ TEST(Choose, LeavesNothingOpenAndTakesOnlyWhatTheOperationHas) {
           EXPECT_TRUE(has(operation, choice.algorithm));
           EXPECT_TRUE(asked == 0 || choice.algorithm == wish.algorithm) << "what can be done is done";
           EXPECT_TRUE(choice.algorithm != Algorithm::k_nomial || choice.radix >= 2);
-          EXPECT_TRUE(operation != Operation::alltoall || choice.algorithm != Algorithm::flat || choice.window > 0);
+          EXPECT_TRUE(operation != Operation::alltoall || choice.algorithm != Algorithm::flat ||
+                      choice.inflight_limit > 0);
           EXPECT_TRUE(choice.segment == 0 || length / choice.segment < 512);
           EXPECT_GE(time_of(collective(operation, n, length), choice, {}), 0);
         }
@@ -80,7 +81,7 @@ TEST(Choose, TakesWhatIsAskedFor) {
   EXPECT_TRUE(same(tree, wish));
   wish = {};
   wish.algorithm = Algorithm::flat;
-  wish.window = 3;
+  wish.inflight_limit = 3;
   EXPECT_TRUE(same(choose(collective(Operation::alltoall, 9, 10'000), wish, {}), wish));
 }
 
@@ -119,7 +120,7 @@ struct Point {
 
 /// Returns whether every rank exchanges with every other where other algorithms have fewer messages. Over a network
 /// that needs a connection for each pair, and many peers connect to one rank at a time.
-bool is_for_crowds_only(Operation operation, Algorithm algorithm) {
+bool is_for_oversubscribed_only(Operation operation, Algorithm algorithm) {
   return algorithm == Algorithm::flat && (operation == Operation::barrier || operation == Operation::allreduce ||
                                           operation == Operation::allgather || operation == Operation::reduce_scatter);
 }
@@ -137,7 +138,7 @@ Point play(const Call& call, const Network& network) {
   for (int number = 1; number <= last_algorithm; ++number) {
     Choice wish;
     wish.algorithm = static_cast<Algorithm>(number);
-    if (!has(call.operation, wish.algorithm) || is_for_crowds_only(call.operation, wish.algorithm)) continue;
+    if (!has(call.operation, wish.algorithm) || is_for_oversubscribed_only(call.operation, wish.algorithm)) continue;
     const Choice other = choose(call, wish, network);
     const double time = time_of(schedules_of(call, other), costs);
     point.text += ", " + std::string(name_of(wish.algorithm)) + " " + std::to_string(time) + " (" +

@@ -55,7 +55,7 @@ class Clock {
     std::vector<std::uint32_t> needs;
     double out_free = 0, in_free = 0;
     std::uint32_t sends = 0;
-    std::queue<StepId> held;
+    std::queue<StepId> deferred;
   };
   struct Meeting {
     bool here = false, posted = false;
@@ -84,8 +84,8 @@ class Clock {
 
   void send(int rank, StepId id) {
     Rank& own = ranks_[static_cast<std::size_t>(rank)];
-    const std::uint32_t window = schedules_[static_cast<std::size_t>(rank)].window();
-    if (window != 0 && own.sends >= window) return own.held.push(id);
+    const std::uint32_t inflight_limit = schedules_[static_cast<std::size_t>(rank)].inflight_limit();
+    if (inflight_limit != 0 && own.sends >= inflight_limit) return own.deferred.push(id);
     ++own.sends;
     const Step& step = step_of(rank, id);
     const double begin = std::max(now_, own.out_free);
@@ -115,9 +115,9 @@ class Clock {
     const Step& step = step_of(rank, id);
     if (step.action == Action::send) {
       --own.sends;
-      if (!own.held.empty()) {
-        const StepId next = own.held.front();
-        own.held.pop();
+      if (!own.deferred.empty()) {
+        const StepId next = own.deferred.front();
+        own.deferred.pop();
         send(rank, next);
       }
     }

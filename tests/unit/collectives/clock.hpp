@@ -21,7 +21,7 @@ struct Costs {
 
 double time_of(const std::vector<Schedule>& schedules, const Costs& costs);
 
-/// Returns a call of a rank of so many, whose root is in the middle; elements have 4 bytes, and all parts are equal.
+/// Returns a call of a rank of so many, whose root is in the middle; elements have 4 bytes, and all blocks are equal.
 Call collective(Operation operation, int size, std::uint64_t length);
 /// Returns the schedules of all ranks, if their arguments differ in the rank only.
 std::vector<Schedule> schedules_of(Call call, const Choice& choice);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Messages and rounds are as many as theory says; windows, slots, late levels and bits are as promised. One thread.
+// Messages and rounds are as many as theory says; limits, slots, late levels and bits are as promised. One thread.
 //
 // Rounds are the time of a model in which a message costs 1 (see clock.hpp).
 #include <gtest/gtest.h>
@@ -133,7 +133,7 @@ TEST(Counts, DoublingHasLogarithmicRoundsAndTwoMoreForFoldedRanks) {
   expect_counts(call_of(Operation::allreduce, 1), plain(Algorithm::halving_doubling), twice, there_and_back);
 }
 
-TEST(Counts, DoublingOfPartsIsThatWherePowersOfTwoMeet) {
+TEST(Counts, DoublingOfBlocksIsThatWherePowersOfTwoMeet) {
   for (const int n : {2, 4, 8, 16, 32, 64}) {
     for (const Operation operation : {Operation::allgather, Operation::reduce_scatter}) {
       const std::vector<Schedule> schedules = schedules_of(call_of(operation, n), plain(Algorithm::recursive));
@@ -234,16 +234,16 @@ TEST(Counts, ManySmallSegmentsBecomeFewerLargerOnes) {
   EXPECT_EQ(sends_in(schedules_of(call, choice)), 2442);
 }
 
-TEST(Window, AllReceivesArePostedAtTheStart) {
+TEST(InflightLimit, AllReceivesArePostedAtTheStart) {
   for (const bool in_place : {false, true}) {
     Call call = call_of(Operation::alltoall, 9);
     call.in_place = in_place;
     call.rank = 4;
     Choice choice = plain(Algorithm::flat);
-    choice.window = 2;
+    choice.inflight_limit = 2;
     int receives = 0, next = 5;
     const Schedule schedule = schedule_of(call, choice);
-    EXPECT_EQ(schedule.window(), 2U);
+    EXPECT_EQ(schedule.inflight_limit(), 2U);
     for (const Step& step : schedule.steps()) {
       if (step.action == Action::receive) {
         EXPECT_EQ(step.needs, 0U);
@@ -258,12 +258,12 @@ TEST(Window, AllReceivesArePostedAtTheStart) {
   }
 }
 
-TEST(Window, NoMoreSendsThanItAreUnderWayAndTheResultIsTheSame) {
+TEST(InflightLimit, NoMoreSendsThanItAreUnderWayAndTheResultIsTheSame) {
   for (const bool in_place : {false, true}) {
     std::set<std::uint64_t> digests;
-    for (const std::uint32_t window : {0U, 1U, 2U, 5U, 8U, 100U}) {
+    for (const std::uint32_t inflight_limit : {0U, 1U, 2U, 5U, 8U, 100U}) {
       Case what{Operation::alltoall, plain(Algorithm::flat), 9, 0, 50, in_place, Element::sum, Shape::equal};
-      what.choice.window = window;
+      what.choice.inflight_limit = inflight_limit;
       std::uint32_t most = 0;
       for (std::uint64_t seed = 1; seed <= 40; ++seed) {
         World world(what, 5);
@@ -271,7 +271,7 @@ TEST(Window, NoMoreSendsThanItAreUnderWayAndTheResultIsTheSame) {
         most = std::max(most, world.seen().most_sends);
         digests.insert(world.digest());
       }
-      EXPECT_EQ(most, window == 0 ? 8U : std::min(window, 8U)) << "and that many are made use of";
+      EXPECT_EQ(most, inflight_limit == 0 ? 8U : std::min(inflight_limit, 8U)) << "and that many are made use of";
     }
     EXPECT_EQ(digests.size(), 1U);
   }

@@ -151,9 +151,9 @@ void Model::start(int rank, StepId id) {
 
 void Model::start_send(int rank, StepId id) {
   State& state = states_[static_cast<std::size_t>(rank)];
-  const std::uint32_t window = ranks_[static_cast<std::size_t>(rank)].schedule.window();
-  if (window != 0 && state.sends >= window) {
-    state.held.insert(std::upper_bound(state.held.begin(), state.held.end(), id), id);
+  const std::uint32_t inflight_limit = ranks_[static_cast<std::size_t>(rank)].schedule.inflight_limit();
+  if (inflight_limit != 0 && state.sends >= inflight_limit) {
+    state.deferred.insert(std::upper_bound(state.deferred.begin(), state.deferred.end(), id), id);
     return;
   }
   const int peer = step_of(rank, id).peer;
@@ -220,9 +220,9 @@ void Model::end(int rank, StepId id) {
   ++state.ended;
   if (step.action == Action::send) {
     --state.sends;
-    if (!state.held.empty()) {
-      const StepId next = state.held.front();
-      state.held.erase(state.held.begin());
+    if (!state.deferred.empty()) {
+      const StepId next = state.deferred.front();
+      state.deferred.erase(state.deferred.begin());
       enabled_.push_back({Kind::start, rank, next});
     }
   }

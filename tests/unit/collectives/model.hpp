@@ -80,7 +80,7 @@ class Model {
   struct State {
     std::vector<std::uint32_t> needs;
     std::vector<std::byte> scratch;
-    std::vector<StepId> held;  // sends beyond the window, ascending
+    std::vector<StepId> deferred;  // sends beyond the inflight_limit, ascending
     std::size_t ended = 0;
     std::uint32_t sends = 0;
   };

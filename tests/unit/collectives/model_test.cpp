@@ -31,7 +31,7 @@ Schedule without(const Schedule& schedule, const Dependency& dropped) {
   Builder builder;
   const auto steps = schedule.steps();
   builder.scratch(schedule.scratch_bytes());
-  builder.window(schedule.window());
+  builder.inflight_limit(schedule.inflight_limit());
   for (const Step& step : steps) {
     switch (step.action) {
       case Action::send:
@@ -168,7 +168,7 @@ TEST(Model, SeesMessagesThatDoNotMatch) {
   {
     Builder first, second;
     first.send(1, 3, given);
-    second.receive(0, 3, taken.part(0, 3));
+    second.receive(0, 3, taken.slice(0, 3));
     EXPECT_NE(run_pair(std::move(first), std::move(second)).find("of 4 bytes, not 3"), std::string::npos);
   }
   {

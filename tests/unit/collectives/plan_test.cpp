@@ -53,11 +53,11 @@ TEST(Plan, ReadersWaitForTheWriterAndTheNextWriterForTheReaders) {
 TEST(Plan, OnlyBytesThatMeetMatter) {
   Plan plan(call_among(4));
   const Range a = plan.output(0, 100);
-  plan.send(1, 0, a.part(0, 50));
-  plan.receive(2, 0, a.part(50, 50));
-  plan.receive(2, 1, a.part(49, 1));
+  plan.send(1, 0, a.slice(0, 50));
+  plan.receive(2, 0, a.slice(50, 50));
+  plan.receive(2, 1, a.slice(49, 1));
   plan.send(1, 1, a);
-  plan.receive(2, 2, a.part(10, 80));
+  plan.receive(2, 2, a.slice(10, 80));
   EXPECT_EQ(needs_of(std::move(plan).finish()), "2<0 3<1,2 4<0,3");
 }
 
@@ -107,7 +107,7 @@ TEST(Plan, WhoNeedsAMessageNeedsItsPieces) {
   const Range a = plan.scratch(128), b = plan.output(0, 128);
   plan.receive(1, 0, a);
   plan.copy(a, b);
-  plan.copy(a.part(64, 64), plan.output(200, 64));
+  plan.copy(a.slice(64, 64), plan.output(200, 64));
   plan.send(2, 0, b);
   EXPECT_EQ(needs_of(std::move(plan).finish()), "2<0,1 3<1 4<2 5<2");
 }
@@ -135,7 +135,7 @@ TEST(Plan, BeginsWithOneMessageIfNothingElseHasToBeSentBefore) {
   EXPECT_FALSE(begins_with_one_message([](Plan& p) { p.copy(long_in, p.output(8, 5000)), p.receive(1, 0, out); }))
       << "worth doing meanwhile";
   EXPECT_FALSE(begins_with_one_message([](Plan& p) { p.send(1, 0, in), p.receive(1, 0, out); }));
-  EXPECT_FALSE(begins_with_one_message([](Plan& p) { p.window(1), p.receive(1, 0, out), p.send(2, 0, out); }));
+  EXPECT_FALSE(begins_with_one_message([](Plan& p) { p.inflight_limit(1), p.receive(1, 0, out), p.send(2, 0, out); }));
 }
 
 TEST(Plan, SpacesAreApartAndNothingIsNoStep) {
@@ -277,17 +277,17 @@ TEST(Fold, PairsTheFirstAndKeepsWhoIsWanted) {
   }
 }
 
-TEST(Layout, PartsOneAfterTheOtherAreOneRun) {
+TEST(Layout, BlocksOneAfterTheOtherAreOneRun) {
   const std::size_t lengths[] = {4, 0, 6, 5}, offsets[] = {20, 99, 24, 0};
-  Parts parts;
-  parts.lengths = lengths;
-  parts.offsets = offsets;
-  const std::vector<Range> runs = runs_of(parts, Space::output, 4, 0, 4);
+  Blocks blocks;
+  blocks.lengths = lengths;
+  blocks.offsets = offsets;
+  const std::vector<Range> runs = runs_of(blocks, Space::output, 4, 0, 4);
   ASSERT_EQ(runs.size(), 2U);
   EXPECT_EQ(runs[0].offset, 20U);
   EXPECT_EQ(runs[0].length, 10U);
-  EXPECT_EQ(runs_of(parts, Space::output, 4, 1, 1).size(), 0U);
-  EXPECT_EQ(bounds_of(parts, 4, 2, 4), (std::vector<std::uint64_t>{0, 6, 11, 15, 15}));
+  EXPECT_EQ(runs_of(blocks, Space::output, 4, 1, 1).size(), 0U);
+  EXPECT_EQ(bounds_of(blocks, 4, 2, 4), (std::vector<std::uint64_t>{0, 6, 11, 15, 15}));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ TEST(SplitTree, CountsMessagesByLevel) {
   for (std::uint32_t ranks = 1; ranks < 200; ++ranks) {
     std::uint32_t all = 0;
     for (std::uint32_t level = 1; level <= height(ranks); ++level) all += messages_on(ranks, level);
-    EXPECT_EQ(all, ranks - 1) << "everybody but the root sends once";
+    EXPECT_EQ(all, ranks - 1) << "all ranks but the root sends once";
   }
 }
 

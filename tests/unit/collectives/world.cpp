@@ -60,8 +60,8 @@ std::uint64_t Case::bytes_of_element() const { return !reduces() ? 1 : element =
 std::string Case::text() const {
   return std::string(name_of(operation)) + " " + std::string(name_of(choice.algorithm)) + ", " + std::to_string(size) +
          " ranks, root " + std::to_string(root) + ", count " + std::to_string(count) + ", radix " +
-         std::to_string(choice.radix) + ", segment " + std::to_string(choice.segment) + ", window " +
-         std::to_string(choice.window) + (in_place ? ", in place" : "") +
+         std::to_string(choice.radix) + ", segment " + std::to_string(choice.segment) + ", inflight_limit " +
+         std::to_string(choice.inflight_limit) + (in_place ? ", in place" : "") +
          (reduces() ? ", element " + std::to_string(static_cast<int>(element)) : "") + ", shape " +
          std::to_string(static_cast<int>(shape));
 }
@@ -109,47 +109,47 @@ bool World::in_place_on(int rank) const {
   }
 }
 
-/// Returns the length of the part that position `from` has for position `to`, or for all. In place, all-to-all is
+/// Returns the length of the block that position `from` has for position `to`, or for all. In place, all-to-all is
 /// symmetric.
-std::uint64_t World::part_bytes(int from, int to) const {
+std::uint64_t World::block_bytes(int from, int to) const {
   const std::uint64_t element = case_.bytes_of_element();
-  if (case_.equal_parts()) return case_.count * element;
+  if (case_.equal_blocks()) return case_.count * element;
   const bool between = case_.operation == Operation::alltoall;
   const int salt = !between ? to : case_.in_place ? from * to + from + to : 3 * from + 5 * to;
   return case_.count * element * static_cast<std::uint64_t>((salt * 7 + 3) % 5) / 2 / element * element;
 }
 
-/// Places parts of these lengths, by the case's shape.
-void World::place(Lengths& all, Parts& parts) {
+/// Places blocks of these lengths, by the case's shape.
+void World::place(Lengths& all, Blocks& blocks) {
   const std::size_t n = all.lengths.size();
-  if (case_.equal_parts()) {
-    parts.length = case_.count * case_.bytes_of_element();
+  if (case_.equal_blocks()) {
+    blocks.length = case_.count * case_.bytes_of_element();
   } else {
-    parts.lengths = all.lengths.data();
+    blocks.lengths = all.lengths.data();
   }
   if (case_.shape == Shape::equal) {
-    all.end = parts.length * n;
+    all.end = blocks.length * n;
     return;
   }
   if (case_.shape == Shape::unequal || case_.operation == Operation::reduce_scatter) {
     all.sums.assign(n, 0);
-    for (std::size_t part = 0; part < n; ++part) {
-      all.sums[part] = all.end;
-      all.end += all.lengths[part];
+    for (std::size_t block = 0; block < n; ++block) {
+      all.sums[block] = all.end;
+      all.end += all.lengths[block];
     }
-    parts.sums = all.sums.data();
+    blocks.sums = all.sums.data();
     return;
   }
   std::vector<std::size_t> order(n);
-  for (std::size_t part = 0; part < n; ++part) order[part] = part;
-  for (std::size_t part = n; part > 1; --part) std::swap(order[part - 1], order[dice_.below(part)]);
+  for (std::size_t block = 0; block < n; ++block) order[block] = block;
+  for (std::size_t block = n; block > 1; --block) std::swap(order[block - 1], order[dice_.below(block)]);
   all.offsets.resize(n);
-  for (const std::size_t part : order) {
+  for (const std::size_t block : order) {
     all.end += dice_.below(3) == 0 ? 5 : 0;
-    all.offsets[part] = all.end;
-    all.end += all.lengths[part];
+    all.offsets[block] = all.end;
+    all.end += all.lengths[block];
   }
-  parts.offsets = all.offsets.data();
+  blocks.offsets = all.offsets.data();
 }
 
 World::Bytes World::rubbish(std::uint64_t bytes) {
@@ -158,9 +158,9 @@ World::Bytes World::rubbish(std::uint64_t bytes) {
   return result;
 }
 
-World::Bytes World::part_of(const Bytes& memory, const Parts& parts, int position) const {
-  const auto begin = memory.begin() + static_cast<std::ptrdiff_t>(parts.offset_of(position));
-  return {begin, begin + static_cast<std::ptrdiff_t>(parts.length_of(position))};
+World::Bytes World::block_of(const Bytes& memory, const Blocks& blocks, int position) const {
+  const auto begin = memory.begin() + static_cast<std::ptrdiff_t>(blocks.offset_of(position));
+  return {begin, begin + static_cast<std::ptrdiff_t>(blocks.length_of(position))};
 }
 
 void World::make_arguments() {
@@ -190,7 +190,7 @@ void World::make_reduction(int rank) {
   Call& to = calls_[index(rank)];
   std::uint64_t given = to.length, result = to.length;
   if (case_.operation == Operation::reduce_scatter) {
-    for (int part = 0; part < case_.size; ++part) inputs_[index(rank)].lengths.push_back(part_bytes(rank, part));
+    for (int block = 0; block < case_.size; ++block) inputs_[index(rank)].lengths.push_back(block_bytes(rank, block));
     place(inputs_[index(rank)], to.input);
     given = inputs_[index(rank)].end;
     result = to.input.length_of(rank);
@@ -211,12 +211,12 @@ void World::make_rooted(int rank) {
   Rank& own = ranks_[index(rank)];
   Call& to = calls_[index(rank)];
   const bool gathers = case_.operation == Operation::gather;
-  to.irregular = !case_.equal_parts();
-  to.length = part_bytes(rank, rank);
+  to.irregular = !case_.equal_blocks();
+  to.length = block_bytes(rank, rank);
   if (gathers) operands_[index(rank)] = rubbish(to.length);
   if (rank == case_.root) {
     Lengths& all = gathers ? outputs_[index(rank)] : inputs_[index(rank)];
-    for (int part = 0; part < case_.size; ++part) all.lengths.push_back(part_bytes(part, part));
+    for (int block = 0; block < case_.size; ++block) all.lengths.push_back(block_bytes(block, block));
     place(all, gathers ? to.output : to.input);
     (gathers ? own.output : own.input) = rubbish(all.end);
     if (!gathers) operands_[index(rank)] = own.input;
@@ -236,11 +236,11 @@ void World::make_among_all(int rank) {
   Call& to = calls_[index(rank)];
   const bool gathers = case_.operation == Operation::allgather;
   Lengths& out = outputs_[index(rank)];
-  for (int part = 0; part < case_.size; ++part) out.lengths.push_back(part_bytes(part, gathers ? part : rank));
+  for (int block = 0; block < case_.size; ++block) out.lengths.push_back(block_bytes(block, gathers ? block : rank));
   place(out, to.output);
   own.output = rubbish(out.end);
   if (gathers) {
-    operands_[index(rank)] = to.in_place ? part_of(own.output, to.output, rank) : rubbish(part_bytes(rank, rank));
+    operands_[index(rank)] = to.in_place ? block_of(own.output, to.output, rank) : rubbish(block_bytes(rank, rank));
     if (!to.in_place) own.input = operands_[index(rank)];
     return;
   }
@@ -249,7 +249,7 @@ void World::make_among_all(int rank) {
     return;
   }
   Lengths& in = inputs_[index(rank)];
-  for (int part = 0; part < case_.size; ++part) in.lengths.push_back(part_bytes(rank, part));
+  for (int block = 0; block < case_.size; ++block) in.lengths.push_back(block_bytes(rank, block));
   place(in, to.input);
   own.input = operands_[index(rank)] = rubbish(in.end);
 }
@@ -286,7 +286,7 @@ void World::expect_reduction(int rank) {
       if (rank > 0) set(rank, 0, reduced(rank));
       return;
     case Operation::reduce_scatter:
-      return set(rank, 0, part_of(reduced(case_.size), call(rank).input, rank));
+      return set(rank, 0, block_of(reduced(case_.size), call(rank).input, rank));
     case Operation::reduce:
       if (rank != case_.root) return;
       [[fallthrough]];
@@ -305,20 +305,20 @@ void World::expect_moved(int rank) {
         const Call& root = call(case_.root);
         // The root's arguments may not have been made yet when a lower rank asks for them: expect() comes after all of
         // them.
-        set(rank, 0, part_of(operands_[index(case_.root)], root.input, rank));
+        set(rank, 0, block_of(operands_[index(case_.root)], root.input, rank));
       }
       return;
     case Operation::gather:
       if (rank != case_.root) return;
       [[fallthrough]];
     case Operation::allgather:
-      for (int part = 0; part < case_.size; ++part) set(rank, to.output.offset_of(part), operands_[index(part)]);
+      for (int block = 0; block < case_.size; ++block) set(rank, to.output.offset_of(block), operands_[index(block)]);
       return;
     case Operation::alltoall:
-      for (int part = 0; part < case_.size; ++part) {
-        const Call& from = call(part);
-        set(rank, to.output.offset_of(part),
-            part_of(operands_[index(part)], from.in_place ? from.output : from.input, rank));
+      for (int block = 0; block < case_.size; ++block) {
+        const Call& from = call(block);
+        set(rank, to.output.offset_of(block),
+            block_of(operands_[index(block)], from.in_place ? from.output : from.input, rank));
       }
       return;
     default:

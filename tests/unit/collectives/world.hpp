@@ -23,7 +23,7 @@ inline constexpr Operation every_operation[] = {Operation::barrier,   Operation:
 inline constexpr int last_algorithm = static_cast<int>(Algorithm::halving_doubling);  ///< they begin with 1
 
 enum class Shape : std::uint8_t {
-  equal,    ///< parts of one length, one after the other.
+  equal,    ///< blocks of one length, one after the other.
   spread,   ///< of one length, in an order of each rank's own, with gaps.
   unequal,  ///< with lengths of their own, some of them 0
   apart     ///< with lengths of their own, and spread
@@ -39,13 +39,13 @@ struct Case {
   Operation operation = Operation::barrier;
   Choice choice;
   int size = 1, root = 0;
-  std::uint64_t count = 1;  ///< elements: of the buffer, or about so many of each part
+  std::uint64_t count = 1;  ///< elements: of the buffer, or about so many of each block
   bool in_place = false;
   Element element = Element::sum;
   Shape shape = Shape::equal;
 
   bool reduces() const;
-  bool equal_parts() const { return shape == Shape::equal || shape == Shape::spread; }
+  bool equal_blocks() const { return shape == Shape::equal || shape == Shape::spread; }
   std::uint64_t bytes_of_element() const;
   std::string text() const;
 };
@@ -73,12 +73,12 @@ class World {
   };
 
   bool in_place_on(int rank) const;
-  std::uint64_t part_bytes(int from, int to) const;
-  void place(Lengths& lengths, Parts& parts);
+  std::uint64_t block_bytes(int from, int to) const;
+  void place(Lengths& lengths, Blocks& blocks);
   Bytes rubbish(std::uint64_t bytes);
   const Bytes& reduced(int end);
   void set(int rank, std::uint64_t at, const Bytes& bytes);
-  Bytes part_of(const Bytes& memory, const Parts& parts, int position) const;
+  Bytes block_of(const Bytes& memory, const Blocks& blocks, int position) const;
   void make_arguments();
   void make_reduction(int rank);
   void make_rooted(int rank);

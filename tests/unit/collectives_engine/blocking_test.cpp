@@ -123,7 +123,7 @@ TEST(Blocking, SendsWhatIsSomewhatTooLongForAPacketWithoutAsking) {
 
 /// Makes the engines behave as on an oversubscribed host: they yield to each other, and lay long messages down.
 void lay_down(Ranks& ranks) {
-  for (int rank = 0; rank < ranks.size(); ++rank) ranks.job.engine(rank).crowded = true;
+  for (int rank = 0; rank < ranks.size(); ++rank) ranks.job.engine(rank).oversubscribed = true;
 }
 
 std::uint64_t sum_of(Ranks& ranks, comm::Counter counter) {
@@ -175,7 +175,7 @@ TEST(Blocking, WhoLaysAMessageDownGoesOn) {
     EXPECT_EQ(canele_group_destroy(group), CANELE_OK) << canele_error_detail();
     gone.store(true);
   });
-  EXPECT_TRUE(ranks.job.until([&] { return ranks.job.engine(0).large.deposit_count.load() == 0; }));
+  EXPECT_TRUE(ranks.job.until([&] { return ranks.job.engine(0).large.buffered_count.load() == 0; }));
 }
 
 /// The middle rank finds the connection to a late rank full after a few messages. Sometimes another obstacle makes it
@@ -268,7 +268,7 @@ TEST(Blocking, MadeAgainGivesTheSameAndWithOtherArgumentsWhatTheyMean) {
   });
 }
 
-TEST(Blocking, MadeAgainWithWrongArgumentsIsRefusedAllTheSame) {
+TEST(Blocking, MadeAgainWithWrongArgumentsIsRejectedAllTheSame) {
   Ranks ranks(job_of("shm", 1));
   canele_group_t* const group = ranks.group(0);
   const canele_collective_options_t options = blocking();
@@ -297,7 +297,7 @@ TEST(Blocking, MadeAgainWithWrongArgumentsIsRefusedAllTheSame) {
   EXPECT_EQ(canele_iscan(group, &in, &out, ~std::size_t{0} / 4, &sum, &options, nullptr), CANELE_EINVAL);
 }
 
-TEST(Blocking, IsRefusedInACallback) {
+TEST(Blocking, IsRejectedInACallback) {
   Ranks ranks(job_of("shm", 2));
   Everywhere all(ranks, {Op::barrier, 2});
   struct Inside {
@@ -372,7 +372,7 @@ TEST(Blocking, OfAGroupThatIsOverForWantOfMemoryEndsSo) {
   EXPECT_EQ(std::string(canele_error_detail()).find("scratch"), std::string::npos) << canele_error_detail();
 }
 
-/// All sends that the window holds back end with the group.
+/// All sends beyond the limit end with the group.
 TEST(Blocking, SendsNoMoreOnceItsGroupHasEnded) {
   constexpr int size = 5, wrong_one = 4;
   constexpr std::size_t part = 200'000;  // each send waits for its receiver, which never calls

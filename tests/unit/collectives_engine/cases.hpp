@@ -132,14 +132,14 @@ class Side {
     return all;
   }
   void fill(std::size_t count) { output_.assign(count, untouched); }
-  std::size_t part_length(int from, int to) const {
+  std::size_t block_length(int from, int to) const {
     if (!c_.irregular) return c_.length;
     const auto u = static_cast<std::size_t>(from) * 5 + static_cast<std::size_t>(to) * 3;
     return u % 3 == 1 ? 0 : c_.length + u % 4;
   }
   /// Returns the length of the part of position r in gather, scatter, allgather. In alltoall it depends on both
   /// positions.
-  std::size_t length_of(int r) const { return part_length(r, 0); }
+  std::size_t length_of(int r) const { return block_length(r, 0); }
   std::size_t own_length() const { return length_of(me_) * element; }
 
   Affine reduced(int first, int last, std::size_t i) const {
@@ -201,8 +201,8 @@ class Side {
   void make_parts() {
     const bool exchange = c_.op == Op::alltoall;
     const std::size_t hole = c_.irregular ? 1 : 0;
-    in_ = lay_out([&](int r) { return exchange ? part_length(me_, r) : length_of(r); }, 0);
-    out_ = lay_out([&](int r) { return exchange ? part_length(r, me_) : length_of(r); }, hole);
+    in_ = lay_out([&](int r) { return exchange ? block_length(me_, r) : length_of(r); }, 0);
+    out_ = lay_out([&](int r) { return exchange ? block_length(r, me_) : length_of(r); }, hole);
     in_parts_ = parts_of(in_, false);
     out_parts_ = parts_of(out_, true);
     in_place_ = c_.in_place && (at_root() || c_.op == Op::allgather || exchange) && !(exchange && c_.irregular);

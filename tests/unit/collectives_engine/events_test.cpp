@@ -187,12 +187,12 @@ TEST(Events, ACallCopiesNoLongMessageThatIsThere) {
     all.start(0, &options);
     for (int i = 0; i < 100; ++i) ranks.job.step_all();
     comm::Engine& engine = ranks.job.engine(1);
-    ASSERT_EQ(engine.large.pulls, 0u);
+    ASSERT_EQ(engine.large.active_copies, 0u);
     all.start(1, &options);
-    EXPECT_GE(engine.large.pulls, 1u) << op_names[static_cast<int>(op)] << ": the message was there";
+    EXPECT_GE(engine.large.active_copies, 1u) << op_names[static_cast<int>(op)] << ": the message was there";
     Everywhere next(ranks, {Op::bcast, 2, 100});
     next.start(1);
-    EXPECT_GE(engine.large.pulls, 1u) << op_names[static_cast<int>(op)] << ": nor does the next call copy it";
+    EXPECT_GE(engine.large.active_copies, 1u) << op_names[static_cast<int>(op)] << ": nor does the next call copy it";
     EXPECT_NE(all.side(1).check(), "") << op_names[static_cast<int>(op)] << ": nobody has made progress yet";
     next.start(0);
     all.finish("copied later");
@@ -200,7 +200,7 @@ TEST(Events, ACallCopiesNoLongMessageThatIsThere) {
   }
 }
 
-TEST(Events, TheWindowOfAnAlltoallHoldsAtEveryInstant) {
+TEST(Events, AnAlltoallNeverExceedsItsInflightLimit) {
   constexpr int size = 6, window = 2;
   for (const char* driver : {"shm", "tcp"}) {
     Ranks ranks(job_of(driver, size, {"CANELE_EAGER_LIMIT=1k"}));

@@ -21,7 +21,7 @@ class Death : public testing::Test {
     const canele_collective_options_t flat = options_of(CANELE_ALGORITHM_FLAT);
     Everywhere all(ranks_, {Op::alltoall, size, 1});
     all.start_all(&flat);
-    all.finish("everybody is connected");
+    all.finish("all ranks are connected");
   }
   void die() {
     ranks_.job.destroy(victim);
@@ -100,14 +100,14 @@ TEST(DeathOfOneHost, TakesAwayWhatLiesThereForIt) {
   Everywhere first(ranks, {Op::alltoall, size, 1}),
       second(ranks, {Op::bcast, size, 130'000 / Side::element});  // not in pieces
   first.start_all(&flat);
-  first.finish("everybody is connected");
-  ranks.job.engine(0).crowded = true;
+  first.finish("all ranks are connected");
+  ranks.job.engine(0).oversubscribed = true;
   second.start(0, &flat);
   EXPECT_TRUE(second.done(0)) << "it lies there";
-  EXPECT_EQ(ranks.job.engine(0).large.deposit_count.load(), 2u);
+  EXPECT_EQ(ranks.job.engine(0).large.buffered_count.load(), 2u);
   ranks.job.destroy(size - 1);
   ranks.groups.pop_back();
-  EXPECT_TRUE(ranks.job.until([&] { return ranks.job.engine(0).large.deposit_count.load() == 1; })) << "rank 1 lives";
+  EXPECT_TRUE(ranks.job.until([&] { return ranks.job.engine(0).large.buffered_count.load() == 1; })) << "rank 1 lives";
 }
 
 TEST_F(Death, OfARankOutsideOfTheGroupIsNothingToIt) {
@@ -186,7 +186,7 @@ TEST(GivingUp, TellsWhoWaitsBeforeItLeaves) {
   const canele_collective_options_t flat = options_of(CANELE_ALGORITHM_FLAT);
   Everywhere all(ranks, {Op::alltoall, size, 1});
   all.start_all(&flat);
-  all.finish("everybody is connected");
+  all.finish("all ranks are connected");
   Everywhere first(ranks, {Op::reduce, size, 10, leaves}), second(ranks, {Op::bcast, size, 10, leaves});
   first.start(waits, &flat);
   ASSERT_TRUE(ranks.job.finish(first.request(waits)));
@@ -198,7 +198,7 @@ TEST(GivingUp, TellsWhoWaitsBeforeItLeaves) {
   };
   first.start(leaves, &flat);
   EXPECT_EQ(step_until_done(first, leaves).source, victim);
-  comm::collectives::Group::tell_before_leaving(ranks.job.engine(leaves));
+  comm::collectives::Group::notify_before_disconnect(ranks.job.engine(leaves));
   for (int i = 0; i < 100; ++i) ranks.job.engine(leaves).step();
   ranks.job.destroy(leaves);
   ranks.groups.resize(leaves);
@@ -209,9 +209,9 @@ TEST(GivingUp, TellsWhoWaitsBeforeItLeaves) {
 
 /// Rank 1 gave up before it made the group: it waits for its end, and learns of the group only then.
 TEST(GivingUp, LetsGoWhoSendsToAGroupThatWasNeverMade) {
-  std::optional<comm::collectives::LastDrains> drains;  // until rank 1's engine is destroyed
+  std::optional<comm::collectives::ShutdownDiscards> discards;  // until rank 1's engine is destroyed
   LocalJob job(job_of("tcp", 3, {"CANELE_VERBOSE=0"}));
-  drains.emplace(job.engine(1));
+  discards.emplace(job.engine(1));
   canele_group_t* group = nullptr;
   ASSERT_EQ(canele_group_create(job.handle(0), "later", nullptr, 0, &group), CANELE_OK);
   std::vector<char> data(100'000);

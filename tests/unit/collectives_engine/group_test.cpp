@@ -120,7 +120,7 @@ TEST_F(Groups, CallsSayWhatIsWrongWithTheirArguments) {
   EXPECT_EQ(canele_ialltoall(group, parts, &four, parts, &five, nullptr, &request), CANELE_EINVAL);
   canele_collective_options_t options = options_of(CANELE_ALGORITHM_RING);
   EXPECT_EQ(canele_ibarrier(group, &options, &request), CANELE_EINVAL);
-  EXPECT_TRUE(told("barrier has ")) << "and which";
+  EXPECT_TRUE(told("expected for barrier: ")) << "and which";
   options = options_of(CANELE_ALGORITHM_K_NOMIAL);
   options.radix = 65;
   EXPECT_EQ(canele_ibcast(group, &word, 4, 0, &options, &request), CANELE_EINVAL);
@@ -202,13 +202,13 @@ TEST_F(Groups, AReportNamesWhoHasNotBegun) {
   for (int i = 0; i < 100; ++i) ranks_.job.step_all();
   const std::uint64_t now = posix_platform().now_ns();
   comm::Target target = comm::end_of(comm::request_of(&all.request(0)));
-  comm::Blocked blocked{comm::Blocked::In::wait, now, {&target, nullptr, 1}};
+  comm::BlockedThread blocked{comm::BlockedThread::In::wait, now, {&target, nullptr, 1}};
   comm::Engine& engine = ranks_.job.engine(0);
   engine.waiters.enlist(blocked);
   const comm::HangReport report = comm::hang::collect(engine, now);
   engine.waiters.dismiss(blocked);
   EXPECT_EQ(report.collectives, 1u);
-  EXPECT_EQ(report.held, 0u);
+  EXPECT_EQ(report.matched_unbound, 0u);
   ASSERT_FALSE(report.receives.rows.empty());
   EXPECT_TRUE(report.receives.rows.front().waited_for);
   const std::string text = comm::to_text(report);
@@ -218,25 +218,25 @@ TEST_F(Groups, AReportNamesWhoHasNotBegun) {
 }
 
 TEST(Setting, NamesAlgorithmsByOperation) {
-  comm::collectives::Forced forced{};
+  comm::collectives::AlgorithmOverrides overrides{};
   std::string why;
   using comm::collectives::Algorithm;
-  EXPECT_TRUE(comm::collectives::parse_forced("auto", &forced, &why));
-  EXPECT_TRUE(comm::collectives::parse_forced("bcast=chain,allreduce=ring", &forced, &why)) << why;
-  EXPECT_EQ(forced[1], Algorithm::chain);
-  EXPECT_EQ(forced[3], Algorithm::ring);
+  EXPECT_TRUE(comm::collectives::parse_overrides("auto", &overrides, &why));
+  EXPECT_TRUE(comm::collectives::parse_overrides("bcast=chain,allreduce=ring", &overrides, &why)) << why;
+  EXPECT_EQ(overrides[1], Algorithm::chain);
+  EXPECT_EQ(overrides[3], Algorithm::ring);
   for (const char* wrong : {"bcast", "bkast=chain", "bcast=ring", "=", "bcast=", "bcast=x"}) {
     why.clear();
-    EXPECT_FALSE(comm::collectives::parse_forced(wrong, &forced, &why)) << wrong;
+    EXPECT_FALSE(comm::collectives::parse_overrides(wrong, &overrides, &why)) << wrong;
     EXPECT_NE(why.find("CANELE_COLLECTIVES: "), std::string::npos);
   }
-  EXPECT_FALSE(comm::collectives::parse_forced("bcast=ring", &forced, &why));
+  EXPECT_FALSE(comm::collectives::parse_overrides("bcast=ring", &overrides, &why));
   EXPECT_NE(why.find("binomial"), std::string::npos) << "says what there is: " << why;
 }
 
 TEST(Setting, IsWhatCallsWithoutAnAlgorithmDo) {
   Ranks ranks(job_of("shm", 4, {"CANELE_COLLECTIVES=bcast=flat"}));
-  EXPECT_EQ(comm::api::group_of(ranks.group(0)).forced[1], comm::collectives::Algorithm::flat);
+  EXPECT_EQ(comm::api::group_of(ranks.group(0)).overrides[1], comm::collectives::Algorithm::flat);
   Everywhere all(ranks, {Op::bcast, 4, 100});
   all.start_all();
   all.finish("bcast");

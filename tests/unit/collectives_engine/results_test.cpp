@@ -12,12 +12,12 @@ namespace {
 
 namespace collectives = comm::collectives;
 
-struct Ground {
+struct JobShape {
   const char* driver;
   int size;
 };
 
-class Results : public testing::TestWithParam<Ground> {
+class Results : public testing::TestWithParam<JobShape> {
  protected:
   Results() : ranks_(job_of(GetParam().driver, GetParam().size)) {}
   /// Varies everything that may vary beside the algorithm.
@@ -43,8 +43,8 @@ class Results : public testing::TestWithParam<Ground> {
   Ranks ranks_;
 };
 INSTANTIATE_TEST_SUITE_P(Drivers, Results,
-                         testing::Values(Ground{"shm", 1}, Ground{"shm", 2}, Ground{"shm", 4}, Ground{"shm", 5},
-                                         Ground{"tcp", 3}, Ground{"shm", 8}),
+                         testing::Values(JobShape{"shm", 1}, JobShape{"shm", 2}, JobShape{"shm", 4}, JobShape{"shm", 5},
+                                         JobShape{"tcp", 3}, JobShape{"shm", 8}),
                          [](const auto& one) { return one.param.driver + std::to_string(one.param.size); });
 
 TEST_P(Results, AreThoseOfTheOracleWithEveryAlgorithm) {

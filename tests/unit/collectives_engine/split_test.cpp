@@ -26,17 +26,17 @@ class SplitRanks {
   ~SplitRanks() {
     for (int rank = 0; rank < ranks.size(); ++rank) canele_worker_stop(ranks.job.handle(rank));
   }
-  comm::collectives::Course& course(int rank, const Case& what) {
+  comm::collectives::CallProfile& profile(int rank, const Case& what) {
     comm::collectives::Call call;
     call.operation = what.op == Op::bcast ? comm::collectives::Operation::bcast : comm::collectives::Operation::reduce;
     call.size = what.size;
     call.root = what.root;
     call.length = what.length * sizeof(Affine);
-    return *comm::api::group_of(ranks.group(rank)).splits.find(call, 2);
+    return *comm::api::group_of(ranks.group(rank)).split_policy.find(call, 2);
   }
   /// Reports that the program will compute for hours.
-  void put_off_for_long(const Case& what) {
-    for (int rank = 0; rank < ranks.size(); ++rank) course(rank, what).seen(hours_ns, false);
+  void deferred_for_long(const Case& what) {
+    for (int rank = 0; rank < ranks.size(); ++rank) profile(rank, what).seen(hours_ns, false);
   }
   /// Lets all workers make progress, many times; no thread waits.
   void let_workers_work() {
@@ -57,7 +57,7 @@ TEST(Split, WidestLevelsOfABroadcastWaitForWhoHasTime) {
   for (const char* driver : {"shm", "tcp"}) {
     SplitRanks split(4, 1, driver);
     const Case what{Op::bcast, 4, 20'000};
-    split.put_off_for_long(what);
+    split.deferred_for_long(what);
     Everywhere all(split.ranks, what);
     all.start_all(&binomial);
     split.let_workers_work();
@@ -77,8 +77,8 @@ TEST(Split, WidestLevelsOfABroadcastWaitForWhoHasTime) {
 TEST(Split, AnyWaitLetsAllGo) {
   SplitRanks split(2, 1);
   const Case one{Op::bcast, 2, 20'000, 0}, other{Op::bcast, 2, 30'000, 1};
-  split.put_off_for_long(one);
-  split.put_off_for_long(other);
+  split.deferred_for_long(one);
+  split.deferred_for_long(other);
   Everywhere first(split.ranks, one), second(split.ranks, other);
   first.start_all(&binomial);
   second.start_all(&binomial);
@@ -98,7 +98,7 @@ TEST(Split, WhoeverAsksForSomethingElseLetsAllGo) {
   for (int way = 0; way < 3; ++way) {
     SplitRanks split(2, 1);
     const Case what{Op::bcast, 2, 20'000};
-    split.put_off_for_long(what);
+    split.deferred_for_long(what);
     Everywhere all(split.ranks, what);
     all.start_all(&binomial);
     for (int rank = 0; rank < 2; ++rank) {
@@ -122,7 +122,7 @@ TEST(Split, WhatNobodyWaitsForBeginsAllTheSame) {
   Everywhere all(split.ranks, {Op::bcast, 4, 20'000});
   all.start_all(&binomial);
   while (!all.done()) std::this_thread::yield();
-  all.finish("overdue");
+  all.finish("expired");
 }
 
 TEST(Split, ACallThatStaysGivesUpOnThoseWhoHaveNotBegun) {
@@ -159,14 +159,14 @@ TEST(Split, EveryOperationWithEverySplitByThreadsOfTheirOwn) {
 TEST(Split, WhatTheProgramComputesIsSeen) {
   SplitRanks split(2, 1);
   const Case what{Op::bcast, 2, 20'000};
-  split.put_off_for_long(what);
+  split.deferred_for_long(what);
   Everywhere all(split.ranks, what);
   all.start_all(&binomial);
   std::thread other([&] { canele_wait(&all.request(1), nullptr); });
   canele_wait(&all.request(0), nullptr);
   other.join();
   for (int rank = 0; rank < 2; ++rank) {
-    const std::uint64_t mean = split.course(rank, what).computation_ns();
+    const std::uint64_t mean = split.profile(rank, what).computation_ns();
     EXPECT_LT(mean, hours_ns) << "less than what it was told before";
     EXPECT_GE(mean, hours_ns / 2);
   }

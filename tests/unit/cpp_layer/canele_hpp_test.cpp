@@ -148,20 +148,20 @@ TEST_F(CppLayer, CancelledIsTold) {
   EXPECT_TRUE(outcome.cancelled);
 }
 
-TEST_F(CppLayer, ALateReceiveGetsItsBufferAfterTheHeader) {
+TEST_F(CppLayer, AnUnboundReceiveGetsItsBufferAfterTheHeader) {
   const std::vector<int> out = {7, 8, 9};
-  canele::request late, sent;
+  canele::request unbound, sent;
   session.isend(0, 7, out, {.header = sizeof(int)}, sent);
   std::optional<canele::status> envelope;
-  while (!envelope) envelope = session.improbe(0, 7, late);
+  while (!envelope) envelope = session.improbe(0, 7, unbound);
   EXPECT_EQ(envelope->length, out.size() * sizeof(int));
-  EXPECT_EQ(late.envelope().tag, 7u);
+  EXPECT_EQ(unbound.envelope().tag, 7u);
   int first = 0;
-  late.peek(std::as_writable_bytes(std::span(&first, 1)));
+  unbound.peek(std::as_writable_bytes(std::span(&first, 1)));
   EXPECT_EQ(first, 7);
   std::vector<int> in(3);
-  late.bind(in);
-  canele::wait_all(late, sent);
+  unbound.bind(in);
+  canele::wait_all(unbound, sent);
   EXPECT_EQ(in, out);
 }
 
@@ -169,9 +169,9 @@ TEST_F(CppLayer, AProbedMessageMayBeDropped) {
   const int out = 1;
   canele::request sent;
   {
-    canele::request late;
+    canele::request unbound;
     session.isend(0, 8, canele::one(out), sent);
-    while (!session.improbe(0, 8, late)) {
+    while (!session.improbe(0, 8, unbound)) {
     }
   }  // bound to nothing and waited for
   sent.wait();

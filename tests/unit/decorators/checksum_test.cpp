@@ -87,7 +87,7 @@ class Checksum : public testing::TestWithParam<const DriverFactory*> {
     EXPECT_NE(why.find("rank 0 sent a packet"), std::string::npos) << why;
     EXPECT_NE(why.find("checksum is wrong"), std::string::npos) << why;
     EXPECT_TRUE(world_[1].packets.empty());
-    EXPECT_TRUE(world_[1].landed_bytes.empty());
+    EXPECT_TRUE(world_[1].written_bytes.empty());
     ASSERT_TRUE(world_.until([&] { return world_[0].failures.count(1) == 1; })) << "the sender must hear of it";
   }
   World world_{*GetParam(), 2};
@@ -128,7 +128,7 @@ TEST_P(Checksum, BulkArrivesInParts) {
                      whole.begin() + static_cast<std::ptrdiff_t>(std::min(at + most, whole.size())));
     ASSERT_TRUE(world_.until([&] { return world_[0].bulk(1, 9, at, part, 333) != Status::full; }));
   }
-  ASSERT_TRUE(world_.until([&] { return world_[1].landed_bytes[9] == whole.size(); }));
+  ASSERT_TRUE(world_.until([&] { return world_[1].written_bytes[9] == whole.size(); }));
   EXPECT_EQ(room, whole);
   EXPECT_TRUE(world_.until([&] { return world_[0].pending() == 0; }));
 }
@@ -137,7 +137,7 @@ TEST_P(Checksum, WhatNobodyWantsIsDropped) {
   ASSERT_TRUE(world_.until([&] { return world_[0].bulk(1, 9, 0, pattern(500, 5)) != Status::full; }));
   ASSERT_TRUE(world_.until([&] { return world_[0].send(1, pattern(5, 1)) != Status::full; }));
   ASSERT_TRUE(world_.until([&] { return world_[1].packets.size() == 1; }));
-  EXPECT_TRUE(world_[1].landed_bytes.empty());
+  EXPECT_TRUE(world_[1].written_bytes.empty());
 }
 
 class DamagedChecksum : public Checksum {};

@@ -163,7 +163,7 @@ TEST(Delay, NothingArrivesBeforeItsTimeAndAllInOrder) {
   for (int i = 0; i < 100; ++i) world.poll();
   EXPECT_TRUE(world[1].packets.empty());
   world[0].context.clock_ns += 30'000;
-  ASSERT_TRUE(world.until([&] { return world[1].landed_bytes[9] == 3000; }));
+  ASSERT_TRUE(world.until([&] { return world[1].written_bytes[9] == 3000; }));
   for (int i = 0; i < 100; ++i) world.poll();
   ASSERT_EQ(world[1].packets.size(), 1u) << "the third is not due yet";
   world[0].context.clock_ns += 20'000;
@@ -241,22 +241,23 @@ TEST(Fault, FullIsFollowedByOneReady) {
   EXPECT_TRUE(logged(world[0], 0, "").empty());
 }
 
-TEST(Fault, LandingsAreAskedForInParts) {
+TEST(Fault, DestinationsAreAskedForInParts) {
   World world = world_of(tcp_factory, "check,fault:seed=5:short=1");
   world.open();
   world.join(0, 1);
   Bytes target(50'000);
-  int landings = 0;
+  int asked = 0;
   const auto where = cut(target, 900);
-  world[0].on_landing = [&](Rank, std::uint64_t, std::uint64_t offset, std::uint64_t length, iovec* out, int max) {
-    ++landings;
+  world[0].on_bulk_destination = [&](Rank, std::uint64_t, std::uint64_t offset, std::uint64_t length, iovec* out,
+                                     int max) {
+    ++asked;
     EXPECT_EQ(max, length == 1 ? max : 1);
     return conformance::slice(where, offset, length, out, max);
   };
   ASSERT_NE(world[1].bulk(0, 7, 0, pattern(50'000, 6)), Status::full);
-  ASSERT_TRUE(world.until([&] { return world[0].landed_bytes[7] == 50'000; }));
+  ASSERT_TRUE(world.until([&] { return world[0].written_bytes[7] == 50'000; }));
   EXPECT_EQ(target, pattern(50'000, 6));
-  EXPECT_GT(landings, 50'000 / 900);
+  EXPECT_GT(asked, 50'000 / 900);
   EXPECT_TRUE(logged(world[0], 0, "").empty());
 }
 
@@ -353,7 +354,7 @@ class Rogue final : public Driver {
     if (does("connected twice")) engine().connected(1);
     if (does("ready without full")) engine().ready(1);
     if (does("long packet")) engine().packet(1, bytes);
-    if (does("landed too much")) engine().landed(1, 5, 0, 10);
+    if (does("bulk_written too much")) engine().bulk_written(1, 5, 0, 10);
     if (does("token twice") && token_ != nullptr) engine().done(token_, Status::ok), engine().done(token_, Status::ok);
     if (does("after failed") || does("send after failed")) engine().failed(1, true, "gone");
     if (does("after failed")) engine().ready(1);
@@ -373,8 +374,8 @@ class Rogue final : public Driver {
 class Silent final : public DriverEvents {
  public:
   Take packet(Rank, std::span<const std::byte>) override { return Take::taken; }
-  int landing(Rank, std::uint64_t, std::uint64_t, std::uint64_t, iovec*, int) override { return 0; }
-  void landed(Rank, std::uint64_t, std::uint64_t, std::uint64_t) override {}
+  int bulk_destination(Rank, std::uint64_t, std::uint64_t, std::uint64_t, iovec*, int) override { return 0; }
+  void bulk_written(Rank, std::uint64_t, std::uint64_t, std::uint64_t) override {}
   void done(Token, Status) override {}
   void ready(Rank) override {}
   void connected(Rank) override {}
@@ -417,7 +418,7 @@ TEST(Check, EveryMisdeedIsReportedWithCallAndRank) {
       {"connected twice", "driver: connected, rank 1: a second time"},
       {"ready without full", "driver: ready, rank 1: without a full before it"},
       {"long packet", "driver: packet, rank 1: 0 bytes, or over max_packet"},
-      {"landed too much", "driver: landed, rank 1: more than landing() gave"},
+      {"bulk_written too much", "driver: bulk_written, rank 1: more than bulk_destination() gave"},
       {"token twice", "driver: done, rank -1: a token that is not out"},
       {"after failed", "driver: ready, rank 1: after failed()"},
       {"send after failed", "driver: send_packet, rank 1: after failed(), it must answer failed"},

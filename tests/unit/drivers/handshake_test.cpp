@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tests of the connection handshake: byte by byte, every wrong party, garbage at every byte, the lobby's bounds.
+// Tests of the connection handshake: byte by byte, every wrong party, garbage at every byte, the bounds of pending
+// connections.
 //
 // One thread. Most cases need no socket: the two state machines are fed by hand.
 #include "drivers/net/handshake.hpp"
@@ -16,8 +17,8 @@
 #include <random>
 #include <vector>
 
-#include "drivers/net/door.hpp"
-#include "drivers/net/lobby.hpp"
+#include "drivers/net/accept_limiter.hpp"
+#include "drivers/net/pending_connections.hpp"
 #include "drivers/net/siphash.hpp"
 #include "tests/conformance/driver_kit.hpp"
 
@@ -103,7 +104,7 @@ TEST(Handshake, TakesNoByteOfWhatFollows) {
   EXPECT_STREQ(data, "data");
 }
 
-TEST(Handshake, WrongSecretIsRefusedOnBothSidesAndTheSecretIsNotSent) {
+TEST(Handshake, WrongSecretIsRejectedOnBothSidesAndTheSecretIsNotSent) {
   Pair pair;
   pair.a.secret[3] = std::byte{0x55};
   Handshake a = pair.initiator(), b = pair.acceptor();
@@ -129,7 +130,7 @@ TEST(Handshake, WrongVersionNamesBothVersionsOnBothSides) {
   }
 }
 
-TEST(Handshake, WrongPartiesAreRefusedWithTheReason) {
+TEST(Handshake, WrongPartiesAreRejectedWithTheReason) {
   struct Case {
     const char* word;
     void (*spoil)(Pair&);
@@ -158,14 +159,14 @@ TEST(Handshake, AnotherIncarnationIsNotAccepted) {
   EXPECT_EQ(a.state(), State::failed);
 }
 
-TEST(Handshake, RefusalByTheDriverIsProvenAndNamed) {
+TEST(Handshake, RejectionByTheDriverIsProvenAndNamed) {
   Pair pair;
   Handshake a = pair.initiator(), b = pair.acceptor();
   while (b.state() != State::identified) {
     move_bytes(a, b, 1000);
     move_bytes(b, a, 1000);
   }
-  b.refuse(Refusal::already_connected);
+  b.reject(Rejection::already_connected);
   run(a, b, 1000);
   ASSERT_EQ(a.state(), State::failed);
   EXPECT_NE(a.reason().find("already"), std::string::npos) << a.reason();
@@ -273,121 +274,122 @@ TEST(Handshake, AnAcceptorsProofCannotBeReflected) {
 
 TEST(ResolveInbound, TheLowerRanksOwnAttemptGoesFirst) {
   EXPECT_EQ(resolve_inbound(0, 1, false, false), Inbound::take);
-  EXPECT_EQ(resolve_inbound(0, 1, true, false), Inbound::hold);
+  EXPECT_EQ(resolve_inbound(0, 1, true, false), Inbound::defer);
   EXPECT_EQ(resolve_inbound(1, 0, true, false), Inbound::take);
   EXPECT_EQ(resolve_inbound(1, 0, false, false), Inbound::take);
-  EXPECT_EQ(resolve_inbound(0, 1, false, true), Inbound::refuse);
-  EXPECT_EQ(resolve_inbound(1, 0, true, true), Inbound::refuse);
+  EXPECT_EQ(resolve_inbound(0, 1, false, true), Inbound::reject);
+  EXPECT_EQ(resolve_inbound(1, 0, true, true), Inbound::reject);
 }
 
-TEST(Lobby, DropsTheOldestAndThoseWhoStaySilent) {
+TEST(PendingConnections, DropsTheOldestAndThoseWhoStaySilent) {
   KitContext context(0, 2);
   const Party self(context, "tcp");
-  Lobby lobby(self);
-  std::vector<UniqueFd> strangers;
+  PendingConnections pending(self);
+  std::vector<UniqueFd> clients;
   const auto come = [&] {
     int fds[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-    strangers.emplace_back(fds[0]);
-    lobby.admit(context, UniqueFd(fds[1]));
+    clients.emplace_back(fds[0]);
+    pending.admit(context, UniqueFd(fds[1]));
   };
-  for (std::size_t i = 0; i < Lobby::capacity; ++i) come();
-  EXPECT_FALSE(lobby.has_place(context)) << "none goes before its first words can have come";
-  context.clock_ns += guest_grace_ns;
+  for (std::size_t i = 0; i < PendingConnections::capacity; ++i) come();
+  EXPECT_FALSE(pending.has_place(context)) << "none goes before its first words can have come";
+  context.clock_ns += pending_grace_ns;
   for (std::size_t i = 0; i < 10; ++i) come();
-  EXPECT_EQ(lobby.size(), Lobby::capacity);
-  EXPECT_EQ(lobby.refused(), 10u);
+  EXPECT_EQ(pending.size(), PendingConnections::capacity);
+  EXPECT_EQ(pending.rejected(), 10u);
   char byte = 0;
-  EXPECT_EQ(recv(strangers.front().get(), &byte, 1, 0), 0) << "the oldest is closed";
-  EXPECT_EQ(recv(strangers.back().get(), &byte, 1, 0), -1) << "the newest is not";
-  context.clock_ns += Lobby::patience_ns - guest_grace_ns;
-  EXPECT_EQ(lobby.drop_silent(context), 0);
-  EXPECT_EQ(lobby.size(), Lobby::capacity);
+  EXPECT_EQ(recv(clients.front().get(), &byte, 1, 0), 0) << "the oldest is closed";
+  EXPECT_EQ(recv(clients.back().get(), &byte, 1, 0), -1) << "the newest is not";
+  context.clock_ns += PendingConnections::patience_ns - pending_grace_ns;
+  EXPECT_EQ(pending.drop_silent(context), 0);
+  EXPECT_EQ(pending.size(), PendingConnections::capacity);
   context.clock_ns += 1;
-  EXPECT_EQ(lobby.drop_silent(context), static_cast<int>(Lobby::capacity) - 10);
-  context.clock_ns += guest_grace_ns;
-  EXPECT_EQ(lobby.drop_silent(context), 10);
-  EXPECT_TRUE(lobby.empty());
-  EXPECT_LE(context.logged.size(), 2u) << "one line for each reason, not for each stranger";
+  EXPECT_EQ(pending.drop_silent(context), static_cast<int>(PendingConnections::capacity) - 10);
+  context.clock_ns += pending_grace_ns;
+  EXPECT_EQ(pending.drop_silent(context), 10);
+  EXPECT_TRUE(pending.empty());
+  EXPECT_LE(context.logged.size(), 2u) << "one line for each reason, not for each connection";
 }
 
-TEST(Lobby, WhoHasSaidMostStays) {
+TEST(PendingConnections, WhoHasSaidMostStays) {
   Pair pair;
-  Lobby lobby(pair.b, 4);
-  std::vector<UniqueFd> strangers;
+  PendingConnections pending(pair.b, 4);
+  std::vector<UniqueFd> clients;
   Handshake hello = pair.initiator();
   std::uint32_t talker = 0;
   for (int i = 0; i < 4; ++i) {
     int fds[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-    strangers.emplace_back(fds[0]);
-    const std::uint32_t id = lobby.admit(pair.high, UniqueFd(fds[1]));
+    clients.emplace_back(fds[0]);
+    const std::uint32_t id = pending.admit(pair.high, UniqueFd(fds[1]));
     if (i != 0) continue;
     talker = id;
     hello.step(fds[0]);
-    lobby.step(pair.high, talker, [](Lobby::Guest&&) { FAIL() << "a Hello proves nothing"; });
+    pending.step(pair.high, talker, [](PendingConnections::Connection&&) { FAIL() << "a Hello proves nothing"; });
   }
-  pair.high.clock_ns += guest_grace_ns;
+  pair.high.clock_ns += pending_grace_ns;
   for (int i = 0; i < 20; ++i) {
     int fds[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-    strangers.emplace_back(fds[0]);
-    lobby.admit(pair.high, UniqueFd(fds[1]));
-    pair.high.clock_ns += guest_grace_ns;
+    clients.emplace_back(fds[0]);
+    pending.admit(pair.high, UniqueFd(fds[1]));
+    pair.high.clock_ns += pending_grace_ns;
   }
-  hello.step(strangers.front().get());
+  hello.step(clients.front().get());
   Rank who = -1;
-  lobby.step(pair.high, talker, [&](Lobby::Guest&& guest) { who = guest.handshake.peer(); });
-  EXPECT_EQ(who, 0) << "the oldest guest of all, but the only one that has spoken";
+  pending.step(pair.high, talker,
+               [&](PendingConnections::Connection&& connection) { who = connection.handshake.peer(); });
+  EXPECT_EQ(who, 0) << "the oldest connection of all, but the only one that has spoken";
 }
 
-TEST(Lobby, HandsOutWhoIsProven) {
+TEST(PendingConnections, HandsOutWhoIsProven) {
   Pair pair;
-  Lobby lobby(pair.b);
+  PendingConnections pending(pair.b);
   int fds[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
   const UniqueFd mine(fds[0]);
   Handshake a = pair.initiator();
-  const std::uint32_t id = lobby.admit(pair.high, UniqueFd(fds[1]));
+  const std::uint32_t id = pending.admit(pair.high, UniqueFd(fds[1]));
   Rank who = -1;
   for (int i = 0; i < 10 && who < 0; ++i) {
     a.step(mine.get());
-    lobby.step(pair.high, id, [&](Lobby::Guest&& guest) {
-      who = guest.handshake.peer();
-      guest.handshake.accept({});
-      EXPECT_EQ(guest.handshake.step(guest.fd.get()), State::done);
+    pending.step(pair.high, id, [&](PendingConnections::Connection&& connection) {
+      who = connection.handshake.peer();
+      connection.handshake.accept({});
+      EXPECT_EQ(connection.handshake.step(connection.fd.get()), State::done);
     });
   }
   EXPECT_EQ(who, 0);
   EXPECT_EQ(a.step(mine.get()), State::done);
 }
 
-/// A door with an always readable descriptor behind it: turns that need more actions than they may have.
+/// A limiter with an always readable descriptor behind it: turns that need more actions than they may have.
 struct Crowd {
   UniqueFd outer{::epoll_create1(EPOLL_CLOEXEC)};
-  UniqueFd stranger{::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)};
-  Door door;
+  UniqueFd client{::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)};
+  AcceptLimiter limiter;
   std::uint64_t now = 1'000'000'000;
 
-  Crowd() { EXPECT_TRUE(door.open(outer.get(), 7) && door.watch(stranger.get(), 1)); }
+  Crowd() { EXPECT_TRUE(limiter.open(outer.get(), 7) && limiter.watch(client.get(), 1)); }
   bool shows() const {
     epoll_event found;
     return ::epoll_wait(outer.get(), &found, 1, 0) == 1 && found.data.u64 == 7;
   }
   /// Polls once, as a driver does; every connection that it finds is unauthenticated. Returns the number of actions.
   int look() {
-    if (shows()) door.ring();
-    if (!door.begin_turn(now)) return 0;
-    epoll_event found[Door::most_events];
+    if (shows()) limiter.ring();
+    if (!limiter.begin_turn(now)) return 0;
+    epoll_event found[AcceptLimiter::most_events];
     int acts = 0;
-    for (const int count = door.ready(found); count > 0 && door.may_act(); ++acts) door.act();
-    if (acts > 0) door.met_stranger();
-    door.end_turn(now);
+    for (const int count = limiter.ready(found); count > 0 && limiter.may_act(); ++acts) limiter.act();
+    if (acts > 0) limiter.note_unauthenticated();
+    limiter.end_turn(now);
     return acts;
   }
 };
 
-TEST(Door, StrangersCostABoundedNumberOfActions) {
+TEST(AcceptLimiter, UnauthenticatedPeersCostABoundedNumberOfActions) {
   Crowd crowd;
   int in_one_turn = 0, turns = 0;
   constexpr int milliseconds = 1000;
@@ -397,40 +399,42 @@ TEST(Door, StrangersCostABoundedNumberOfActions) {
     turns += acts > 0 ? 1 : 0;
     crowd.now += 10'000;
   }
-  EXPECT_LE(in_one_turn, Door::per_turn);
+  EXPECT_LE(in_one_turn, AcceptLimiter::per_turn);
   EXPECT_LE(turns, milliseconds) << "one turn in a millisecond";
-  EXPECT_LE(crowd.door.actions(), static_cast<std::uint64_t>(Door::per_ms * milliseconds + Door::most_saved));
-  EXPECT_GE(crowd.door.actions(), static_cast<std::uint64_t>(Door::per_ms * (milliseconds - 2))) << "but it goes on";
+  EXPECT_LE(crowd.limiter.actions(),
+            static_cast<std::uint64_t>(AcceptLimiter::per_ms * milliseconds + AcceptLimiter::most_saved));
+  EXPECT_GE(crowd.limiter.actions(), static_cast<std::uint64_t>(AcceptLimiter::per_ms * (milliseconds - 2)))
+      << "but it goes on";
 }
 
-TEST(Door, WhileItRestsItShowsNothingAndWakesASleeper) {
+TEST(AcceptLimiter, WhileItRestsItShowsNothingAndWakesASleeper) {
   Crowd crowd;
   EXPECT_TRUE(crowd.shows());
-  EXPECT_TRUE(crowd.door.may_sleep(crowd.now));
+  EXPECT_TRUE(crowd.limiter.may_sleep(crowd.now));
   EXPECT_GT(crowd.look(), 0);
-  EXPECT_TRUE(crowd.door.resting());
+  EXPECT_TRUE(crowd.limiter.resting());
   EXPECT_FALSE(crowd.shows());
   EXPECT_EQ(crowd.look(), 0);
-  ASSERT_TRUE(crowd.door.may_sleep(crowd.now));
+  ASSERT_TRUE(crowd.limiter.may_sleep(crowd.now));
   epoll_event found;
   EXPECT_EQ(::epoll_wait(crowd.outer.get(), &found, 1, 30'000), 1) << "the timer ends the sleep";
   EXPECT_EQ(crowd.look(), 0) << "the driver's clock decides, and it stands still";
-  crowd.now += Door::rest_ns;
-  EXPECT_FALSE(crowd.door.may_sleep(crowd.now)) << "there is a turn to take first";
+  crowd.now += AcceptLimiter::rest_ns;
+  EXPECT_FALSE(crowd.limiter.may_sleep(crowd.now)) << "there is a turn to take first";
   EXPECT_GT(crowd.look(), 0);
 }
 
-TEST(Door, RanksDoNotWait) {
+TEST(AcceptLimiter, RanksDoNotWait) {
   Crowd crowd;
   for (int i = 0; i < 1000; ++i) {
-    crowd.door.ring();
-    ASSERT_TRUE(crowd.door.begin_turn(crowd.now)) << i;
-    for (int k = 0; k < Door::handshake_actions; ++k) {
-      ASSERT_TRUE(crowd.door.may_act()) << i;
-      crowd.door.act();
+    crowd.limiter.ring();
+    ASSERT_TRUE(crowd.limiter.begin_turn(crowd.now)) << i;
+    for (int k = 0; k < AcceptLimiter::handshake_actions; ++k) {
+      ASSERT_TRUE(crowd.limiter.may_act()) << i;
+      crowd.limiter.act();
     }
-    crowd.door.proven();
-    crowd.door.end_turn(crowd.now);
+    crowd.limiter.proven();
+    crowd.limiter.end_turn(crowd.now);
   }
 }
 

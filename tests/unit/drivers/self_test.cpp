@@ -104,15 +104,15 @@ TEST_F(Self, InlineSends) {
   }
 }
 
-TEST_F(Self, APacketThatIsNotTakenIsPresentedAgainAndOneRefusedEndsIt) {
-  int later = 3;
-  node.on_packet = [&](Rank, std::span<const std::byte>) { return later-- > 0 ? Take::later : Take::taken; };
+TEST_F(Self, APacketThatIsNotTakenIsPresentedAgainAndOneRejectedEndsIt) {
+  int retries = 3;
+  node.on_packet = [&](Rank, std::span<const std::byte>) { return retries-- > 0 ? Take::retry : Take::taken; };
   ASSERT_EQ(node.send(0, pattern(10, 1)), Status::ok);
   EXPECT_EQ(node.poll(), 0);
   EXPECT_FALSE(driver.arm());
   ASSERT_TRUE(world.until([&] { return node.packets.size() == 1; }));
   EXPECT_EQ(node.presented, 4u);
-  node.on_packet = [](Rank, std::span<const std::byte>) { return Take::refused; };
+  node.on_packet = [](Rank, std::span<const std::byte>) { return Take::rejected; };
   ASSERT_EQ(node.send(0, pattern(10, 1)), Status::ok);
   ASSERT_EQ(node.send(0, pattern(10, 2)), Status::ok);
   node.poll();
@@ -137,7 +137,7 @@ TEST_F(Self, BulkStreamKeepsItsPlaceAmongPackets) {
   while (node.bulk(0, 99, 0, unwanted) == Status::ok) {
   }
   ASSERT_TRUE(world.until([&] { return !node.ready_ranks.empty(); }));
-  EXPECT_EQ(node.landed_bytes.count(99), 0u);
+  EXPECT_EQ(node.written_bytes.count(99), 0u);
 }
 
 TEST_F(Self, GetAndPutCopyAnyPartBetweenAnyPieces) {
@@ -146,46 +146,45 @@ TEST_F(Self, GetAndPutCopyAnyPartBetweenAnyPieces) {
     const std::size_t size = 1 + random() % 20000;
     Bytes source = pattern(size, size), target(size);
     const auto from = cut(source, 1 + size / (1 + random() % 14));
-    Exposure exposure;
-    ASSERT_EQ(driver.expose(0, drivers::Access::get, from.data(), static_cast<int>(from.size()), &exposure),
+    MemoryKey rkey;
+    ASSERT_EQ(driver.register_memory(0, drivers::RmaOp::get, from.data(), static_cast<int>(from.size()), &rkey),
               Status::ok);
     const std::size_t offset = random() % size, length = 1 + random() % (size - offset);
     const auto to = cut(target, 1 + random() % size);
-    ASSERT_EQ(driver.remote_copy(0, drivers::Access::get, {exposure.bytes, exposure.size}, offset, to.data(),
-                                 static_cast<int>(to.size()), length, nullptr),
+    ASSERT_EQ(driver.rma(0, drivers::RmaOp::get, {rkey.bytes, rkey.size}, offset, to.data(),
+                         static_cast<int>(to.size()), length, nullptr),
               Status::ok);
     ASSERT_TRUE(std::equal(target.begin(), target.begin() + static_cast<std::ptrdiff_t>(length),
                            source.begin() + static_cast<std::ptrdiff_t>(offset)));
     const Bytes other = pattern(size, size + 1);
     std::copy(other.begin(), other.end(), target.begin());
-    ASSERT_EQ(driver.remote_copy(0, drivers::Access::put, {exposure.bytes, exposure.size}, offset, to.data(),
-                                 static_cast<int>(to.size()), length, nullptr),
+    ASSERT_EQ(driver.rma(0, drivers::RmaOp::put, {rkey.bytes, rkey.size}, offset, to.data(),
+                         static_cast<int>(to.size()), length, nullptr),
               Status::ok);
     ASSERT_TRUE(std::equal(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(length),
                            source.begin() + static_cast<std::ptrdiff_t>(offset)));
-    EXPECT_EQ(driver.remote_copy(0, drivers::Access::get, {exposure.bytes, exposure.size}, offset + 1, to.data(),
-                                 static_cast<int>(to.size()), size, nullptr),
+    EXPECT_EQ(driver.rma(0, drivers::RmaOp::get, {rkey.bytes, rkey.size}, offset + 1, to.data(),
+                         static_cast<int>(to.size()), size, nullptr),
               Status::failed)
         << "beyond the end";
   }
 }
 
-TEST_F(Self, ExposuresThatMakeNoSense) {
+TEST_F(Self, MalformedMemoryKeys) {
   Bytes memory(64);
   const auto many = cut(memory, 1);
-  Exposure exposure = {};
-  EXPECT_EQ(driver.expose(0, drivers::Access::get, many.data(), 64, &exposure), Status::failed);
-  ASSERT_EQ(driver.expose(0, drivers::Access::get, many.data(), 15, &exposure), Status::ok);
+  MemoryKey rkey = {};
+  EXPECT_EQ(driver.register_memory(0, drivers::RmaOp::get, many.data(), 64, &rkey), Status::failed);
+  ASSERT_EQ(driver.register_memory(0, drivers::RmaOp::get, many.data(), 15, &rkey), Status::ok);
   Bytes out(64);
   const iovec to = {out.data(), out.size()};
-  for (std::size_t size = 0; size < exposure.size; ++size) {
-    EXPECT_EQ(driver.remote_copy(0, drivers::Access::get, std::span(exposure.bytes).first(size), 0, &to, 1, 1, nullptr),
+  for (std::size_t size = 0; size < rkey.size; ++size) {
+    EXPECT_EQ(driver.rma(0, drivers::RmaOp::get, std::span(rkey.bytes).first(size), 0, &to, 1, 1, nullptr),
               Status::failed)
         << size;
   }
-  exposure.bytes[7] = std::byte{0xff};
-  EXPECT_EQ(driver.remote_copy(0, drivers::Access::get, {exposure.bytes, exposure.size}, 0, &to, 1, 1, nullptr),
-            Status::failed);
+  rkey.bytes[7] = std::byte{0xff};
+  EXPECT_EQ(driver.rma(0, drivers::RmaOp::get, {rkey.bytes, rkey.size}, 0, &to, 1, 1, nullptr), Status::failed);
 }
 
 TEST_F(Self, TheDoorbellRingsOnlyForASleeper) {

@@ -15,12 +15,12 @@
 #include <random>
 
 #include "conformance/driver_kit.hpp"
-#include "drivers/net/door.hpp"
+#include "drivers/net/accept_limiter.hpp"
 #include "drivers/net/handshake.hpp"
-#include "drivers/shm/introduce.hpp"
+#include "drivers/shm/broadcast_segment.hpp"
+#include "drivers/shm/fd_exchange.hpp"
 #include "drivers/shm/memory.hpp"
 #include "drivers/shm/ring.hpp"
-#include "drivers/shm/shelf.hpp"
 #include "drivers/shm/shm.hpp"
 #include "tests/slowness.hpp"
 
@@ -32,36 +32,36 @@ using conformance::Node;
 using conformance::pattern;
 using conformance::World;
 
-/// Returns all areas of this process, each once per mapping.
-std::vector<shm::Area*> mapped_areas() {
-  std::vector<shm::Area*> found;
+/// Returns all channels of this process, each once per mapping.
+std::vector<shm::Channel*> mapped_channels() {
+  std::vector<shm::Channel*> found;
   std::FILE* maps = std::fopen("/proc/self/maps", "r");
   char line[512];
   while (maps != nullptr && std::fgets(line, sizeof line, maps) != nullptr) {
     unsigned long from = 0, to = 0;
     if (std::strstr(line, "memfd:canele") == nullptr || std::sscanf(line, "%lx-%lx", &from, &to) != 2) continue;
-    if (to - from == sizeof(shm::Area)) found.push_back(reinterpret_cast<shm::Area*>(from));
+    if (to - from == sizeof(shm::Channel)) found.push_back(reinterpret_cast<shm::Channel*>(from));
   }
   if (maps != nullptr) std::fclose(maps);
   return found;
 }
 
-/// Speaks the protocol up to the introduction, as rank 1 to rank 0 of a world of two.
+/// Speaks the protocol up to the fd_message, as rank 1 to rank 0 of a world of two.
 struct FakePeer {
   KitContext context{1, 2};
   net::Party party{context, "shm"};
-  shm::Greeting greeting;
+  shm::HandshakePayload payload;
   net::UniqueFd socket;
 
   /// Returns false if the handshake fails.
   bool join(Node& victim) {
-    greeting.layout = shm::layout_version;
+    payload.layout = shm::layout_version;
     shm::AddressForm form;
     EXPECT_TRUE(shm::unpack_address(victim.address, &form));
     socket = shm::connect_to(form.name);
     EXPECT_TRUE(socket);
-    auto handshake = net::Handshake::initiator(party, context, 0, 0,
-                                               {reinterpret_cast<const std::byte*>(&greeting), sizeof greeting});
+    auto handshake =
+        net::Handshake::initiator(party, context, 0, 0, {reinterpret_cast<const std::byte*>(&payload), sizeof payload});
     for (int i = 0; i < 100000 && handshake.state() == net::Handshake::State::working; ++i) {
       handshake.step(socket.get());
       victim.poll();
@@ -71,12 +71,12 @@ struct FakePeer {
 };
 
 struct Gifts {
-  net::UniqueFd area, park;
-  shm::Mapping area_map, park_map;
+  net::UniqueFd channel, sleep_page;
+  shm::Mapping channel_map, sleep_map;
   Gifts() {
     std::string reason;
-    area_map = shm::make_shared(sizeof(shm::Area), true, &area, &reason);
-    park_map = shm::make_shared(shm::Shelf::file_size, false, &park, &reason, sizeof(shm::ParkPage));
+    channel_map = shm::make_shared(sizeof(shm::Channel), true, &channel, &reason);
+    sleep_map = shm::make_shared(shm::BroadcastSegment::file_size, false, &sleep_page, &reason, sizeof(shm::SleepPage));
   }
 };
 
@@ -129,7 +129,7 @@ TEST_F(ShmHostile, NobodyAtTheAddress) {
   EXPECT_EQ(world.connect(0, 2), Status::pending);
 }
 
-TEST_F(ShmHostile, ADifferentSecretIsRefused) {
+TEST_F(ShmHostile, ADifferentSecretIsRejected) {
   World other(shm_factory, 2);
   other[0].context.key[3] = std::byte{0xff};
   other.open();
@@ -139,11 +139,11 @@ TEST_F(ShmHostile, ADifferentSecretIsRefused) {
     return world[1].failures.count(0) == 1;
   }));
   EXPECT_NE(world[1].failures[0].second.find("secret"), std::string::npos) << world[1].failures[0].second;
-  EXPECT_TRUE(other[0].failures.empty()) << "a stranger is nobody's failure";
+  EXPECT_TRUE(other[0].failures.empty()) << "an unauthenticated peer is no rank's failure";
   expect_health();
 }
 
-TEST_F(ShmHostile, StrangersAreTurnedAwayAndForgotten) {
+TEST_F(ShmHostile, UnauthenticatedPeersAreRejectedAndForgotten) {
   shm::AddressForm form;
   ASSERT_TRUE(shm::unpack_address(world[0].address, &form));
   const net::UniqueFd silent = shm::connect_to(form.name), noisy = shm::connect_to(form.name);
@@ -162,24 +162,24 @@ TEST_F(ShmHostile, AnHonestFakePeerIsTaken) {
   FakePeer fake;
   Gifts gifts;
   ASSERT_TRUE(fake.join(world[0]));
-  ASSERT_EQ(shm::send_introduction(fake.socket.get(), {}, gifts.area.get(), gifts.park.get()), shm::Transfer::ok);
+  ASSERT_EQ(shm::send_fds(fake.socket.get(), {}, gifts.channel.get(), gifts.sleep_page.get()), shm::Transfer::ok);
   ASSERT_TRUE(world.until([&] { return world[0].up.count(1) == 1; }));
-  EXPECT_FALSE(world[0].driver->expose(1, drivers::Access::get, nullptr, 0, nullptr) == Status::ok)
+  EXPECT_FALSE(world[0].driver->register_memory(1, drivers::RmaOp::get, nullptr, 0, nullptr) == Status::ok)
       << "it cannot read us";
-  const std::byte nonsense[1] = {};
-  ASSERT_EQ(::send(fake.socket.get(), nonsense, 1, MSG_NOSIGNAL), 1);
+  const std::byte malformed[1] = {};
+  ASSERT_EQ(::send(fake.socket.get(), malformed, 1, MSG_NOSIGNAL), 1);
   expect_failure(0, 1, "malformed data over its socket");
   expect_health();
 }
 
 TEST_F(ShmHostile, AnotherLayoutIsNamed) {
   FakePeer fake;
-  fake.greeting.layout = 99;
+  fake.payload.layout = 99;
   shm::AddressForm form;
   ASSERT_TRUE(shm::unpack_address(world[0].address, &form));
   fake.socket = shm::connect_to(form.name);
   auto handshake = net::Handshake::initiator(fake.party, fake.context, 0, 0,
-                                             {reinterpret_cast<const std::byte*>(&fake.greeting), 32});
+                                             {reinterpret_cast<const std::byte*>(&fake.payload), 32});
   ASSERT_TRUE(world.until([&] {
     handshake.step(fake.socket.get());
     return world[0].failures.count(1) == 1;
@@ -189,29 +189,29 @@ TEST_F(ShmHostile, AnotherLayoutIsNamed) {
 }
 
 // Each gift is wrong in one way. The most dangerous one is memory that can shrink: it would cause a SIGBUS later.
-TEST(ShmGifts, WrongGiftsAreRefused) {
+TEST(ShmGifts, WrongGiftsAreRejected) {
   for (int wrong = 0; wrong < 5; ++wrong) {
     World world(shm_factory, 2);
     world[0].open();
     FakePeer fake;
     Gifts gifts;
     ASSERT_TRUE(fake.join(world[0]));
-    shm::Introduction introduction;
+    shm::FdMessage fd_message;
     const char* why = "sealed memfd";
     if (wrong == 0) {
-      gifts.area.reset(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-      ASSERT_EQ(::ftruncate(gifts.area.get(), sizeof(shm::Area)), 0);
+      gifts.channel.reset(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+      ASSERT_EQ(::ftruncate(gifts.channel.get(), sizeof(shm::Channel)), 0);
     } else if (wrong == 1) {
-      std::swap(gifts.area, gifts.park);
+      std::swap(gifts.channel, gifts.sleep_page);
     } else if (wrong == 2) {
-      gifts.area.reset(::open("/dev/zero", O_RDWR | O_CLOEXEC));
+      gifts.channel.reset(::open("/dev/zero", O_RDWR | O_CLOEXEC));
     } else if (wrong == 3) {
-      gifts.park.reset(::dup(gifts.area.get()));
+      gifts.sleep_page.reset(::dup(gifts.channel.get()));
     } else {
-      introduction.magic = 1;
+      fd_message.magic = 1;
       why = "set-up message is malformed";
     }
-    ASSERT_EQ(shm::send_introduction(fake.socket.get(), introduction, gifts.area.get(), gifts.park.get()),
+    ASSERT_EQ(shm::send_fds(fake.socket.get(), fd_message, gifts.channel.get(), gifts.sleep_page.get()),
               shm::Transfer::ok);
     ASSERT_TRUE(world.until([&] {
       world[0].poll();
@@ -222,23 +222,22 @@ TEST(ShmGifts, WrongGiftsAreRefused) {
   }
 }
 
-TEST_F(ShmHostile, ANonceThatDoesNotFitMeansNoAttach) {
+TEST_F(ShmHostile, ANonceThatDoesNotFitMeansNoCma) {
   FakePeer fake;
   Gifts gifts;
   shm::Nonce elsewhere = {};
-  fake.greeting.nonce[0] = std::byte{1};
-  fake.greeting.nonce_address = reinterpret_cast<std::uint64_t>(elsewhere.data());
+  fake.payload.nonce[0] = std::byte{1};
+  fake.payload.nonce_address = reinterpret_cast<std::uint64_t>(elsewhere.data());
   ASSERT_TRUE(fake.join(world[0]));
-  ASSERT_EQ(shm::send_introduction(fake.socket.get(), {}, gifts.area.get(), gifts.park.get()), shm::Transfer::ok);
+  ASSERT_EQ(shm::send_fds(fake.socket.get(), {}, gifts.channel.get(), gifts.sleep_page.get()), shm::Transfer::ok);
   ASSERT_TRUE(world.until([&] { return world[0].up.count(1) == 1; }));
-  Exposure exposure;
-  const iovec piece{&exposure, 8};
+  MemoryKey rkey;
+  const iovec piece{&rkey, 8};
   char target[8];
   const iovec to{target, 8};
-  ASSERT_TRUE(shm::write_exposure(&piece, 1, &exposure));
-  EXPECT_EQ(
-      world[0].driver->remote_copy(1, drivers::Access::get, {exposure.bytes, exposure.size}, 0, &to, 1, 8, nullptr),
-      Status::failed);
+  ASSERT_TRUE(shm::write_rkey(&piece, 1, &rkey));
+  EXPECT_EQ(world[0].driver->rma(1, drivers::RmaOp::get, {rkey.bytes, rkey.size}, 0, &to, 1, 8, nullptr),
+            Status::failed);
 }
 
 /// Leaves this process `count` descriptors to open, until the object is destroyed.
@@ -268,7 +267,7 @@ TEST(ShmDescriptors, SpentOnesAreAnErrorAndNoHang) {
       const FewDescriptors few(left);
       ASSERT_EQ(world.connect(0, 1), Status::pending);
       ASSERT_TRUE(world.until([&] {
-        world[1].context.clock_ns += net::Door::rest_ns;  // it rests after each connection that it cannot take
+        world[1].context.clock_ns += net::AcceptLimiter::rest_ns;  // it rests after each connection that it cannot take
         return world[0].failures.size() + world[0].up.size() > 0;
       })) << left;
     }
@@ -285,10 +284,10 @@ TEST(ShmDescriptors, SpentOnesAreAnErrorAndNoHang) {
   EXPECT_GT(successes, 2);
 }
 
-TEST_F(ShmHostile, NonsenseInTheLines) {
+TEST_F(ShmHostile, MalformedDataInTheLines) {
   world.join(0, 1);
-  for (shm::Area* area : mapped_areas()) {
-    for (auto& line : area->lines) line.word.store(shm::line_word(1, shm::largest_in_lines + 1));
+  for (shm::Channel* channel : mapped_channels()) {
+    for (auto& line : channel->lines) line.word.store(shm::line_word(1, shm::largest_in_lines + 1));
   }
   expect_failure(0, 1, "rank 1 (pid");
   EXPECT_NE(world[0].failures[1].second.find("malformed data into the shared ring"), std::string::npos);
@@ -297,13 +296,14 @@ TEST_F(ShmHostile, NonsenseInTheLines) {
   ASSERT_TRUE(world.until([&] { return world[1].failures.count(0) == 1; }));
   expect_health();
   world.nodes.clear();
-  EXPECT_TRUE(mapped_areas().empty()) << "mapped until the driver closes, for other threads may be at the shared lines";
+  EXPECT_TRUE(mapped_channels().empty())
+      << "mapped until the driver closes, for other threads may be at the shared lines";
 }
 
-TEST_F(ShmHostile, NonsenseInTheDataRing) {
+TEST_F(ShmHostile, MalformedDataInTheDataRing) {
   world.join(0, 1);
-  for (shm::Area* area : mapped_areas()) {
-    shm::word_at(*area, 0).store(shm::record_word(1, shm::largest_packet + 1, shm::Kind::packet, true));
+  for (shm::Channel* channel : mapped_channels()) {
+    shm::word_at(*channel, 0).store(shm::record_word(1, shm::largest_packet + 1, shm::Kind::packet, true));
   }
   expect_failure(0, 1, "malformed data into the shared ring");
   expect_health();
@@ -311,7 +311,7 @@ TEST_F(ShmHostile, NonsenseInTheDataRing) {
 
 TEST_F(ShmHostile, AnImpossiblePosition) {
   world.join(0, 1);
-  for (shm::Area* area : mapped_areas()) area->consumed.store(1u << 20);
+  for (shm::Channel* channel : mapped_channels()) channel->consumed.store(1u << 20);
   Status status = Status::ok;
   for (int i = 0; i < 1000 && status == Status::ok; ++i) status = world[0].send(1, pattern(8, 1));
   EXPECT_EQ(status, Status::full);
@@ -325,20 +325,20 @@ TEST(ShmFuzz, RandomMemoryNeverCrashes) {
     World world(shm_factory, 2);
     world.open();
     world.join(0, 1);
-    for (Rank rank : {0, 1}) world[rank].looks_ahead = seed % 2 == 0;
+    for (Rank rank : {0, 1}) world[rank].wants_hints = seed % 2 == 0;
     std::mt19937_64 random(seed);
     conformance::Bytes sink(1 << 16);
-    world[0].landings[0] = {{sink.data(), sink.size()}};
+    world[0].destinations[0] = {{sink.data(), sink.size()}};
     for (int round = 0; round < 200; ++round) {
-      for (shm::Area* area : mapped_areas()) {
-        auto* words = reinterpret_cast<std::uint64_t*>(area);
-        for (int i = 0; i < 64; ++i) words[random() % (sizeof *area / 8)] = random() >> random() % 64;
+      for (shm::Channel* channel : mapped_channels()) {
+        auto* words = reinterpret_cast<std::uint64_t*>(channel);
+        for (int i = 0; i < 64; ++i) words[random() % (sizeof *channel / 8)] = random() >> random() % 64;
         const std::uint64_t number = 1 + random() % 100;
         const std::size_t place = random() % (shm::data_size / shm::line_size) * shm::line_size;
-        shm::word_at(*area, random() % 2 == 0 ? 0 : place)
+        shm::word_at(*channel, random() % 2 == 0 ? 0 : place)
             .store(shm::record_word(number, 1 + random() % 17000, static_cast<shm::Kind>(1 + random() % 4),
                                     random() % 2 == 0));
-        area->lines[random() % shm::line_count].word.store(shm::line_word(number, random() & 0xff));
+        channel->lines[random() % shm::line_count].word.store(shm::line_word(number, random() & 0xff));
       }
       for (Rank rank : {0, 1}) {
         for (int i = 0; i < 10; ++i) world[rank].send(1 - rank, pattern(1 + random() % 2000, seed));

@@ -32,12 +32,12 @@ bool wants_lines(const Packet& packet) {
 }
 
 struct Pair {
-  std::unique_ptr<Area> area{new Area()};
-  Outbox out;
-  Inbox in;
+  std::unique_ptr<Channel> channel{new Channel()};
+  TxRing out;
+  RxRing in;
   explicit Pair(bool strict = false) {
-    out.attach(area.get(), strict);
-    in.attach(area.get(), strict);
+    out.attach(channel.get(), strict);
+    in.attach(channel.get(), strict);
   }
 
   bool send(const Packet& packet) { return (wants_lines(packet) && send_in_lines(packet)) || send_whole(packet); }
@@ -65,7 +65,7 @@ struct Pair {
 
   /// Returns false if there is no packet.
   bool receive(const Packet& packet) {
-    const std::uint64_t mail = in.look();
+    const std::uint64_t mail = in.peek();
     if (mail == 0) return false;
     std::span<const std::byte> bytes = in.small(mail);
     const std::span<const std::byte> in_lines = in.lines(mail);
@@ -78,7 +78,7 @@ struct Pair {
       EXPECT_TRUE(arrival.sound);
       EXPECT_EQ(arrival.kind, kind_for(packet));
       if (arrival.kind == Kind::bulk) {
-        EXPECT_EQ(arrival.place.key, packet.seed);
+        EXPECT_EQ(arrival.place.transfer_id, packet.seed);
         EXPECT_EQ(arrival.place.at, ~packet.seed);
       }
       bytes = arrival.bytes;

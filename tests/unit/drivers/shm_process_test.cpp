@@ -22,7 +22,7 @@
 
 #include "conformance/driver_kit.hpp"
 #include "drivers/net/socket.hpp"
-#include "drivers/shm/introduce.hpp"
+#include "drivers/shm/fd_exchange.hpp"
 #include "drivers/shm/shm.hpp"
 #include "tests/slowness.hpp"
 
@@ -214,19 +214,19 @@ TEST(ShmProcess, PullsFromAnotherProcess) {
   Node& node = two.start([](Node& child) {
     if (!child.driver->capabilities().get) return;
     while (child.packets.empty()) child.poll();
-    const Bytes exposure = child.packets.front().bytes;
+    const Bytes rkey = child.packets.front().bytes;
     Bytes target(1 << 20);
     for (std::size_t at = 0; at < target.size(); at += 1 << 18) {
       const iovec to{target.data() + at, 1 << 18};
-      ASSERT_EQ(child.driver->remote_copy(0, drivers::Access::get, exposure, at, &to, 1, 1 << 18, nullptr), Status::ok);
+      ASSERT_EQ(child.driver->rma(0, drivers::RmaOp::get, rkey, at, &to, 1, 1 << 18, nullptr), Status::ok);
     }
     EXPECT_TRUE(target == pattern(1 << 20, 3));
   });
   if (node.driver->capabilities().get) {
-    Exposure exposure;
+    MemoryKey rkey;
     const iovec piece{source.data(), source.size()};
-    ASSERT_EQ(node.driver->expose(1, drivers::Access::get, &piece, 1, &exposure), Status::ok);
-    ASSERT_EQ(node.send(1, Bytes(exposure.bytes, exposure.bytes + exposure.size)), Status::ok);
+    ASSERT_EQ(node.driver->register_memory(1, drivers::RmaOp::get, &piece, 1, &rkey), Status::ok);
+    ASSERT_EQ(node.send(1, Bytes(rkey.bytes, rkey.bytes + rkey.size)), Status::ok);
   }
   EXPECT_EQ(two.finish(), 0);
 }
@@ -293,10 +293,9 @@ TEST(ShmProcess, AKilledPeerIsNamedAndLeavesNothing) {
   std::byte target[8];
   const iovec to{target, 8};
   if (node.driver->capabilities().get) {
-    Exposure exposure;
-    ASSERT_TRUE(shm::write_exposure(&to, 1, &exposure));
-    EXPECT_EQ(node.driver->remote_copy(1, drivers::Access::get, {exposure.bytes, exposure.size}, 0, &to, 1, 8, nullptr),
-              Status::failed);
+    MemoryKey rkey;
+    ASSERT_TRUE(shm::write_rkey(&to, 1, &rkey));
+    EXPECT_EQ(node.driver->rma(1, drivers::RmaOp::get, {rkey.bytes, rkey.size}, 0, &to, 1, 8, nullptr), Status::failed);
   }
 }
 

@@ -55,7 +55,7 @@ TEST(ShmRing, ShowsWhatIsToCome) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     std::mt19937_64 random(seed);
     Pair pair;
-    Scout scout;
+    RxCursor cursor;
     std::deque<Packet> flying;
     std::uint64_t next = 0, shown = 0, received = 0;  // numbers of packets and pieces
     for (int step = 0; step < 20'000; ++step) {
@@ -72,7 +72,7 @@ TEST(ShmRing, ShowsWhatIsToCome) {
         ++received;
       } else if (dice >= 13) {
         shown = std::max(shown, received);
-        for (std::span<const std::byte> bytes; !(bytes = pair.in.show_next(scout, most)).empty(); ++shown) {
+        for (std::span<const std::byte> bytes; !(bytes = pair.in.show_next(cursor, most)).empty(); ++shown) {
           const auto is_bulk = [&] {
             const Packet& packet = flying[shown - received];
             return packet.size > line_payload && kind_for(packet) == Kind::bulk;
@@ -161,7 +161,7 @@ TEST(ShmRing, NoBytesAreTakenForTheNextRecord) {
     std::byte* const to = pair.out.data(size, kind);
     ASSERT_NE(to, nullptr);
     for (std::size_t at = 0; at < data_size; at += line_size) {
-      if (!chain || at != place) word_at(*pair.area, at).store(record_word(number + 1, 8, Kind::packet, true));
+      if (!chain || at != place) word_at(*pair.channel, at).store(record_word(number + 1, 8, Kind::packet, true));
     }
     // The packet's own bytes look like it as well.
     const std::uint64_t word = record_word(number, 8, Kind::packet, true);
@@ -170,13 +170,13 @@ TEST(ShmRing, NoBytesAreTakenForTheNextRecord) {
     }
     ASSERT_TRUE(pair.in.empty()) << "nothing is published; message " << number;
     pair.out.publish_data(size, kind, {});
-    const Arrival arrival = pair.in.large(pair.in.look());
+    const Arrival arrival = pair.in.large(pair.in.peek());
     ASSERT_TRUE(arrival.sound) << number;
     ASSERT_EQ(arrival.bytes.size(), size);
     pair.in.pop(arrival);
     chain = arrival.chain;
     named += arrival.named;
-    place = round_to_line(static_cast<std::size_t>(arrival.bytes.data() - pair.area->data) + size) % data_size;
+    place = round_to_line(static_cast<std::size_t>(arrival.bytes.data() - pair.channel->data) + size) % data_size;
     ASSERT_TRUE(pair.in.empty()) << "message " << number << " of " << size << " bytes";
   }
   EXPECT_GT(named, 2000u);
@@ -192,21 +192,21 @@ TEST(ShmRing, NoBytesInALineAreTakenForAWord) {
   for (std::uint64_t number = 1; number <= 20'000; ++number) {
     // Bytes left by an earlier packet look like the message behind this one.
     for (std::size_t i = 0; i < line_count; ++i) {
-      if (holds_bytes[i]) pair.area->lines[i].word.store(line_word(number + 1, 8));
+      if (holds_bytes[i]) pair.channel->lines[i].word.store(line_word(number + 1, 8));
     }
     const std::size_t size = 1 + random() % largest_in_lines;
     const std::size_t count = lines_for(size);
     std::vector<std::uint64_t> words(lines_for(largest_in_lines) * 8, line_word(number + 1, 8));
     if (size > line_payload) {
       ASSERT_TRUE(pair.out.put_in_lines(words.data(), 16, words.data() + 2, size - 16));
-      ASSERT_EQ(pair.in.lines(pair.in.look()).size(), size);
-      EXPECT_EQ(std::memcmp(pair.in.lines(pair.in.look()).data(), words.data(), size), 0);
+      ASSERT_EQ(pair.in.lines(pair.in.peek()).size(), size);
+      EXPECT_EQ(std::memcmp(pair.in.lines(pair.in.peek()).data(), words.data(), size), 0);
       pair.in.pop_lines(size);
       ++in_lines;
     } else {
       std::memcpy(pair.out.line()->payload, words.data(), size);
       pair.out.publish_small(size);
-      ASSERT_EQ(pair.in.small(pair.in.look()).size(), size);
+      ASSERT_EQ(pair.in.small(pair.in.peek()).size(), size);
       pair.in.pop_line();
     }
     holds_bytes[at] = false;
@@ -238,7 +238,7 @@ TEST(ShmRing, APacketInLinesMayRunOverTheEnd) {
       for (; lines < line_count; ++lines, ++sent) ASSERT_TRUE(pair.send({8, sent}));
       EXPECT_FALSE(pair.send({8, sent})) << "from " << before << " on, packets of " << size;
       for (std::size_t i = 0; i < sent; ++i) {
-        const std::uint64_t mail = pair.in.look();
+        const std::uint64_t mail = pair.in.peek();
         ASSERT_NE(mail, 0u);
         ASSERT_TRUE(pair.receive({pair.in.small(mail).empty() ? size : 8, i}));
       }
@@ -264,10 +264,10 @@ TEST(ShmRing, APacketEndsWithALine) {
     } else {
       pair.out.publish_data(bytes.size(), Kind::packet, {});
     }
-    const std::uint64_t mail = pair.in.look();
+    const std::uint64_t mail = pair.in.peek();
     const std::byte* const got = fits ? pair.in.lines(mail).data() : pair.in.large(mail).bytes.data();
     EXPECT_TRUE(fits || got == to);
-    EXPECT_EQ((got + head - reinterpret_cast<const std::byte*>(pair.area.get())) % line_size, 0u) << data;
+    EXPECT_EQ((got + head - reinterpret_cast<const std::byte*>(pair.channel.get())) % line_size, 0u) << data;
   }
 }
 
@@ -297,7 +297,7 @@ TEST(ShmRing, AFullRingBreaksTheChainAndALineMendsIt) {
     }
     EXPECT_EQ(pair.out.data(57, Kind::packet), nullptr);
     for (const bool chain : {true, true, false}) {
-      const Arrival arrival = pair.in.large(pair.in.look());
+      const Arrival arrival = pair.in.large(pair.in.peek());
       ASSERT_TRUE(arrival.sound);
       EXPECT_EQ(arrival.chain, chain);
       EXPECT_EQ(arrival.bytes[0], std::byte(round));
@@ -359,25 +359,25 @@ TEST(ShmRing, AnImpossiblePositionIsSeen) {
                                   consumed_word(0, line_size), consumed_word(1, ~std::uint32_t{0})}) {
     Pair pair;
     for (std::size_t i = 0; i < line_count; ++i) ASSERT_TRUE(pair.send({8, i}));
-    pair.area->consumed.store(lie);
+    pair.channel->consumed.store(lie);
     EXPECT_FALSE(pair.send({8, 0}));
     EXPECT_TRUE(pair.out.broken());
   }
   Pair pair;  // a position that goes back
   for (std::size_t i = 0; i < line_count; ++i) ASSERT_TRUE(pair.send({8, i}));
-  pair.area->consumed.store(consumed_word(50, 0));
+  pair.channel->consumed.store(consumed_word(50, 0));
   for (std::size_t i = 0; i < 50; ++i) ASSERT_TRUE(pair.send({8, i}));
-  pair.area->consumed.store(consumed_word(49, 0));
+  pair.channel->consumed.store(consumed_word(49, 0));
   EXPECT_FALSE(pair.send({8, 0}));
   EXPECT_TRUE(pair.out.broken());
   Pair odd;  // a position that belongs to no record
   while (odd.send({largest_packet, 1})) continue;
-  odd.area->consumed.store(consumed_word(0, 100));
+  odd.channel->consumed.store(consumed_word(0, 100));
   EXPECT_FALSE(odd.send({largest_packet, 1}));
   EXPECT_TRUE(odd.out.broken());
 }
 
-TEST(ShmRing, NoWordLeadsOutOfTheArea) {
+TEST(ShmRing, NoWordLeadsOutOfTheChannel) {
   std::mt19937_64 random(9);
   std::uint64_t records = 0;
   for (int round = 0; round < 20000; ++round) {
@@ -386,29 +386,30 @@ TEST(ShmRing, NoWordLeadsOutOfTheArea) {
     for (std::uint64_t number = 1; number < 100; ++number) {
       // Half the words are nearly right: those are the dangerous ones.
       const std::size_t length = random() % 2 == 0 ? random() % (largest_packet + 2) : random() & 0xffffff;
-      word_at(*pair.area, 0).store(record_word(number, random() % 5000, static_cast<Kind>(random() % 5), true));
-      word_at(*pair.area, place).store(record_word(number, length, static_cast<Kind>(random() % 5), random() % 2 == 0));
+      word_at(*pair.channel, 0).store(record_word(number, random() % 5000, static_cast<Kind>(random() % 5), true));
+      word_at(*pair.channel, place)
+          .store(record_word(number, length, static_cast<Kind>(random() % 5), random() % 2 == 0));
       const Descriptor descriptor{static_cast<std::uint32_t>(random() % 3 == 0 ? random() : random() % 2 * place),
                                   static_cast<std::uint32_t>(length),
                                   random() % 2 == 0 ? 1 + random() % 3 : random(),
                                   {random(), random()}};
-      Line& line = pair.area->lines[lines % line_count];
+      Line& line = pair.channel->lines[lines % line_count];
       std::memcpy(line.payload, &descriptor, sizeof descriptor);
       line.word.store(line_word(number - random() % 2, random() % 2 == 0 ? names_a_record : random() & 0xff));
-      const std::uint64_t mail = pair.in.look();
+      const std::uint64_t mail = pair.in.peek();
       if (mail == 0) break;
       ASSERT_LE(pair.in.small(mail).size(), line_payload);
       if (const auto bytes = pair.in.lines(mail); !bytes.empty()) {
         ASSERT_GE(bytes.data(), reinterpret_cast<const std::byte*>(line.payload));
-        ASSERT_LE(bytes.data() + bytes.size(), reinterpret_cast<const std::byte*>(std::end(pair.area->lines)));
+        ASSERT_LE(bytes.data() + bytes.size(), reinterpret_cast<const std::byte*>(std::end(pair.channel->lines)));
       }
       const Arrival arrival = pair.in.large(mail);
       if (!arrival.sound) break;
       ASSERT_GT(arrival.bytes.size(), 0u);
       ASSERT_LE(arrival.bytes.size(), largest_packet);
-      ASSERT_GE(arrival.bytes.data(), pair.area->data);
-      ASSERT_LE(arrival.bytes.data() + arrival.bytes.size(), pair.area->data + data_size);
-      place = round_to_line(static_cast<std::size_t>(arrival.bytes.data() - pair.area->data) + arrival.bytes.size());
+      ASSERT_GE(arrival.bytes.data(), pair.channel->data);
+      ASSERT_LE(arrival.bytes.data() + arrival.bytes.size(), pair.channel->data + data_size);
+      place = round_to_line(static_cast<std::size_t>(arrival.bytes.data() - pair.channel->data) + arrival.bytes.size());
       place %= data_size;
       lines += arrival.named;
       pair.in.pop(arrival);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How many packets of a shared-memory ring can be taken at once (Inbox::count_small). One thread.
+// How many packets of a shared-memory ring can be taken at once (RxRing::count_small). One thread.
 //
 // A run ends where progress is reported, so that the sender is told of it in time.
 #include "shm_pair.hpp"
@@ -11,7 +11,7 @@ namespace {
 /// Packets in a run lie in lines, are as long as the first, and can be freed in one step.
 TEST(ShmRing, CountsThoseThatAreAlike) {
   Pair pair;
-  const auto count = [&](int most) { return pair.in.count_small(pair.in.look(), most); };
+  const auto count = [&](int most) { return pair.in.count_small(pair.in.peek(), most); };
   for (std::uint64_t seed = 0; seed < 20; ++seed) ASSERT_TRUE(pair.send({seed < 7 ? 24u : 25u, seed}));
   EXPECT_EQ(count(100), 7);
   EXPECT_EQ(count(3), 3);
@@ -33,7 +33,7 @@ TEST(ShmRing, CountsToTheEndOfTheRingAndOn) {
   std::uint64_t sent = 0, taken = 0;
   while (taken < 10 * line_count) {
     while (pair.send({24, sent})) ++sent;
-    const std::uint64_t mail = pair.in.look();
+    const std::uint64_t mail = pair.in.peek();
     ASSERT_NE(mail, 0u);
     const auto first = pair.in.small(mail);
     const int count = pair.in.count_small(mail, 1 + static_cast<int>(taken % 50));

@@ -22,8 +22,8 @@
 #include <thread>
 
 #include "conformance/driver_kit.hpp"
-#include "drivers/shm/attach.hpp"
-#include "drivers/shm/introduce.hpp"
+#include "drivers/shm/cma.hpp"
+#include "drivers/shm/fd_exchange.hpp"
 #include "drivers/shm/ring.hpp"
 
 namespace canele::drivers {
@@ -211,7 +211,7 @@ TEST_F(Shm, OrderHoldsWhateverTheSizeAndTheWay) {
   std::mt19937_64 random(3);
   std::uint64_t sent = 0, received = 0;
   node(1).on_packet = [&](Rank from, std::span<const std::byte> bytes) {
-    if (random() % 8 == 0) return Take::later;
+    if (random() % 8 == 0) return Take::retry;
     EXPECT_EQ(from, 0);
     EXPECT_TRUE(Bytes(bytes.begin(), bytes.end()) == pattern(bytes.size(), received)) << received;
     ++received;
@@ -254,9 +254,9 @@ TEST_F(Shm, FullIsFollowedByOneReady) {
   }
 }
 
-TEST_F(Shm, RefusedPeerIsClosedWithoutAWord) {
+TEST_F(Shm, RejectedPeerIsClosedWithoutAWord) {
   join();
-  node(1).on_packet = [](Rank, std::span<const std::byte>) { return Take::refused; };
+  node(1).on_packet = [](Rank, std::span<const std::byte>) { return Take::rejected; };
   ASSERT_EQ(node(0).send(1, pattern(200, 1)), Status::ok);
   ASSERT_EQ(node(0).send(1, pattern(200, 2)), Status::ok);
   ASSERT_TRUE(world->until([&] { return node(0).failures.count(1) == 1; }));
@@ -328,7 +328,7 @@ TEST_F(Shm, ANewPeerWakesTheSleeper) {
 
 // ------------------------------------------------------------------------------------------------------- bulk
 
-TEST_F(Shm, PullsExposedMemory) {
+TEST_F(Shm, GetsRegisteredMemory) {
   join();
   ASSERT_TRUE(driver(0).capabilities().get) << "cross-memory attach is not allowed here";
   Bytes source = pattern(300000, 7);
@@ -339,10 +339,10 @@ TEST_F(Shm, PullsExposedMemory) {
     at += size;
   }
   ASSERT_LE(pieces.size(), 15u);
-  Exposure exposure;
-  ASSERT_EQ(driver(0).expose(1, drivers::Access::get, pieces.data(), static_cast<int>(pieces.size()), &exposure),
+  MemoryKey rkey;
+  ASSERT_EQ(driver(0).register_memory(1, drivers::RmaOp::get, pieces.data(), static_cast<int>(pieces.size()), &rkey),
             Status::ok);
-  const std::span<const std::byte> bytes(exposure.bytes, exposure.size);
+  const std::span<const std::byte> bytes(rkey.bytes, rkey.size);
   std::mt19937_64 random(1);
   for (int i = 0; i < 300; ++i) {
     const std::size_t offset = random() % source.size();
@@ -350,33 +350,33 @@ TEST_F(Shm, PullsExposedMemory) {
     Bytes target(size + 16, std::byte{0xab});
     Bytes into(size);
     const auto cut = conformance::cut(into, 1 + random() % 5000);
-    ASSERT_EQ(driver(1).remote_copy(0, drivers::Access::get, bytes, offset, cut.data(), static_cast<int>(cut.size()),
-                                    size, nullptr),
-              Status::ok);
+    ASSERT_EQ(
+        driver(1).rma(0, drivers::RmaOp::get, bytes, offset, cut.data(), static_cast<int>(cut.size()), size, nullptr),
+        Status::ok);
     ASSERT_EQ(std::memcmp(into.data(), source.data() + offset, size), 0);
     const iovec one{target.data(), target.size()};  // more room than asked: the rest stays
-    ASSERT_EQ(driver(1).remote_copy(0, drivers::Access::get, bytes, offset, &one, 1, size, nullptr), Status::ok);
+    ASSERT_EQ(driver(1).rma(0, drivers::RmaOp::get, bytes, offset, &one, 1, size, nullptr), Status::ok);
     ASSERT_EQ(std::memcmp(target.data(), source.data() + offset, size), 0);
     ASSERT_EQ(target[size], std::byte{0xab});
     std::ranges::copy(pattern(size, random()), into.begin());
-    ASSERT_EQ(driver(1).remote_copy(0, drivers::Access::put, bytes, offset, cut.data(), static_cast<int>(cut.size()),
-                                    size, nullptr),
-              Status::ok);
+    ASSERT_EQ(
+        driver(1).rma(0, drivers::RmaOp::put, bytes, offset, cut.data(), static_cast<int>(cut.size()), size, nullptr),
+        Status::ok);
     ASSERT_EQ(std::memcmp(into.data(), source.data() + offset, size), 0) << "put";
   }
   const std::vector<iovec> many(16, iovec{source.data(), 10});
-  EXPECT_EQ(driver(0).expose(1, drivers::Access::get, many.data(), 16, &exposure), Status::failed);
+  EXPECT_EQ(driver(0).register_memory(1, drivers::RmaOp::get, many.data(), 16, &rkey), Status::failed);
 }
 
-TEST_F(Shm, RefusesToPullWhatMakesNoSense) {
+TEST_F(Shm, FailsForMalformedKeys) {
   join();
   Bytes source = pattern(1000, 7), target(1000);
   const iovec from{source.data(), source.size()}, to{target.data(), target.size()};
-  Exposure exposure;
-  ASSERT_EQ(driver(0).expose(1, drivers::Access::get, &from, 1, &exposure), Status::ok);
-  const std::span<const std::byte> good(exposure.bytes, exposure.size);
+  MemoryKey rkey;
+  ASSERT_EQ(driver(0).register_memory(1, drivers::RmaOp::get, &from, 1, &rkey), Status::ok);
+  const std::span<const std::byte> good(rkey.bytes, rkey.size);
   const auto copy = [&](std::span<const std::byte> bytes, std::uint64_t offset, std::size_t size) {
-    return driver(1).remote_copy(0, drivers::Access::get, bytes, offset, &to, 1, size, nullptr);
+    return driver(1).rma(0, drivers::RmaOp::get, bytes, offset, &to, 1, size, nullptr);
   };
   EXPECT_EQ(copy(good, 0, 1000), Status::ok);
   EXPECT_EQ(copy(good, 1, 1000), Status::failed);
@@ -385,7 +385,7 @@ TEST_F(Shm, RefusesToPullWhatMakesNoSense) {
   EXPECT_EQ(copy({}, 0, 10), Status::failed);
   std::mt19937_64 random(2);
   for (int i = 0; i < 20000; ++i) {
-    Bytes bad(random() % Exposure::max_size);
+    Bytes bad(random() % MemoryKey::max_size);
     for (auto& byte : bad) byte = static_cast<std::byte>(random());
     if (bad.size() >= 8 && random() % 2 == 0) {
       const std::uint64_t count = bad.size() / 16;
@@ -394,32 +394,32 @@ TEST_F(Shm, RefusesToPullWhatMakesNoSense) {
     copy(bad, random() % 100, 1 + random() % 1000);  // any result, no crash
   }
   const iovec unmapped{reinterpret_cast<void*>(64), 100};
-  ASSERT_EQ(driver(0).expose(1, drivers::Access::get, &unmapped, 1, &exposure), Status::ok);
-  EXPECT_EQ(copy({exposure.bytes, exposure.size}, 0, 100), Status::failed);
+  ASSERT_EQ(driver(0).register_memory(1, drivers::RmaOp::get, &unmapped, 1, &rkey), Status::ok);
+  EXPECT_EQ(copy({rkey.bytes, rkey.size}, 0, 100), Status::failed);
 }
 
 // One copy serves all peers: later changes to the pieces do not matter, and room is reused.
-TEST_F(Shm, ShelfIsReadByAllPeers) {
+TEST_F(Shm, BroadcastSegmentIsReadByAllPeers) {
   world = std::make_unique<World>(shm_factory, 3);
   for (int rank = 0; rank < 3; ++rank) node(rank).context.settings["EXPERT_SHM_BROADCAST_SEGMENT"] = "on";
   world->open();
   world->join(0, 1);
   world->join(0, 2);
-  const std::size_t longest = driver(0).capabilities().shelf;
+  const std::size_t longest = driver(0).capabilities().broadcast_segment;
   ASSERT_GE(longest, std::size_t{4} << 20);
   std::mt19937_64 random(3);
-  std::deque<std::pair<Exposure, Bytes>> there;
+  std::deque<std::pair<MemoryKey, Bytes>> there;
   std::size_t full = 0;
   for (int i = 0; i < 300; ++i) {
     Bytes source = pattern(i % 50 == 0 ? longest : 1 + random() % (i % 2 == 0 ? 1000u : 900'000u), random());
     const Bytes right = source;
     const auto pieces = conformance::cut(source, 1 + source.size() / (1 + random() % 40));
-    Exposure exposure;
-    const Status put = driver(0).expose(drivers::everybody, drivers::Access::get, pieces.data(),
-                                        static_cast<int>(pieces.size()), &exposure);
+    MemoryKey rkey;
+    const Status put = driver(0).register_memory(drivers::all_peers, drivers::RmaOp::get, pieces.data(),
+                                                 static_cast<int>(pieces.size()), &rkey);
     std::ranges::fill(source, std::byte{0xee});
     if (put == Status::ok) {
-      there.emplace_back(exposure, right);
+      there.emplace_back(rkey, right);
     } else {
       ASSERT_FALSE(there.empty());
       ++full;
@@ -430,28 +430,27 @@ TEST_F(Shm, ShelfIsReadByAllPeers) {
         const std::size_t offset = random() % content.size(), size = content.size() - offset;
         Bytes into(size);
         const iovec to{into.data(), size};
-        ASSERT_EQ(
-            driver(peer).remote_copy(0, drivers::Access::get, {bytes.bytes, bytes.size}, offset, &to, 1, size, nullptr),
-            Status::ok);
+        ASSERT_EQ(driver(peer).rma(0, drivers::RmaOp::get, {bytes.bytes, bytes.size}, offset, &to, 1, size, nullptr),
+                  Status::ok);
         ASSERT_EQ(std::memcmp(into.data(), content.data() + offset, size), 0);
-        EXPECT_EQ(driver(peer).remote_copy(0, drivers::Access::get, {bytes.bytes, bytes.size}, offset + 1, &to, 1, size,
-                                           nullptr),
-                  Status::failed);
+        EXPECT_EQ(
+            driver(peer).rma(0, drivers::RmaOp::get, {bytes.bytes, bytes.size}, offset + 1, &to, 1, size, nullptr),
+            Status::failed);
       }
-      driver(0).withdraw(bytes.handle);
+      driver(0).deregister(bytes.handle);
       there.pop_front();
     }
   }
   EXPECT_GT(full, 0u);
-  Exposure exposure;
+  MemoryKey rkey;
   Bytes too_long(longest + 1);
   const iovec piece{too_long.data(), too_long.size()};
-  EXPECT_EQ(driver(0).expose(drivers::everybody, drivers::Access::get, &piece, 1, &exposure), Status::failed);
+  EXPECT_EQ(driver(0).register_memory(drivers::all_peers, drivers::RmaOp::get, &piece, 1, &rkey), Status::failed);
   const std::uint64_t wild[3] = {0x666c656873, ~std::uint64_t{0}, 100}, beyond[3] = {0x666c656873, 1 << 23, 1};
   Bytes into(100);
   const iovec to{into.data(), into.size()};
   for (const auto& words : {wild, beyond}) {
-    EXPECT_EQ(driver(1).remote_copy(0, drivers::Access::get, std::as_bytes(std::span(words, 3)), 0, &to, 1, 1, nullptr),
+    EXPECT_EQ(driver(1).rma(0, drivers::RmaOp::get, std::as_bytes(std::span(words, 3)), 0, &to, 1, 1, nullptr),
               Status::failed);
   }
 }
@@ -461,8 +460,8 @@ TEST_F(Shm, PullsFromSeveralThreads) {
   join();
   Bytes source = pattern(1 << 20, 9);
   const iovec from{source.data(), source.size()};
-  Exposure exposure;
-  ASSERT_EQ(driver(0).expose(1, drivers::Access::get, &from, 1, &exposure), Status::ok);
+  MemoryKey rkey;
+  ASSERT_EQ(driver(0).register_memory(1, drivers::RmaOp::get, &from, 1, &rkey), Status::ok);
   std::atomic<int> wrong{0}, running{4};
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < 4; ++t) {
@@ -470,8 +469,8 @@ TEST_F(Shm, PullsFromSeveralThreads) {
       Bytes target(65536);
       for (std::size_t at = t * target.size(); at < source.size(); at += 4 * target.size()) {
         const iovec to{target.data(), target.size()};
-        if (driver(1).remote_copy(0, drivers::Access::get, {exposure.bytes, exposure.size}, at, &to, 1, target.size(),
-                                  nullptr) != Status::ok)
+        if (driver(1).rma(0, drivers::RmaOp::get, {rkey.bytes, rkey.size}, at, &to, 1, target.size(), nullptr) !=
+            Status::ok)
           ++wrong;
         if (std::memcmp(target.data(), source.data() + at, target.size()) != 0) ++wrong;
         driver(1).wake(0);
@@ -487,16 +486,17 @@ TEST_F(Shm, PullsFromSeveralThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_F(Shm, AttachCanBeSwitchedOff) {
+TEST_F(Shm, CmaCanBeSwitchedOff) {
   world = std::make_unique<World>(shm_factory, 2);
   node(0).context.settings["SHM_CMA"] = "off";
   world->open();
   world->join(0, 1);
   EXPECT_FALSE(driver(0).capabilities().get);
   ASSERT_TRUE(driver(1).capabilities().get);
-  Exposure exposure;
-  const iovec piece{&exposure, 8};
-  EXPECT_EQ(driver(1).expose(0, drivers::Access::get, &piece, 1, &exposure), Status::failed) << "rank 0 cannot read us";
+  MemoryKey rkey;
+  const iovec piece{&rkey, 8};
+  EXPECT_EQ(driver(1).register_memory(0, drivers::RmaOp::get, &piece, 1, &rkey), Status::failed)
+      << "rank 0 cannot read us";
 
   World other(shm_factory, 2);
   other[0].context.settings["SHM_CMA"] = "maybe";
@@ -526,9 +526,9 @@ TEST_F(Shm, StreamsBulkInOrderWithPackets) {
   while (node(0).bulk(1, 78, 0, pattern(10, 1)) != Status::ok) world->poll();  // no rank wants it
   while (node(0).send(1, pattern(8, 4)) != Status::ok) world->poll();
   ASSERT_TRUE(world->until([&] { return node(1).packets.size() == 1; }));
-  EXPECT_EQ(node(1).landed_bytes[77], source.size()) << "bulk was overtaken";
+  EXPECT_EQ(node(1).written_bytes[77], source.size()) << "bulk was overtaken";
   EXPECT_TRUE(target == source);
-  EXPECT_EQ(node(1).landed_bytes.count(78), 0u);
+  EXPECT_EQ(node(1).written_bytes.count(78), 0u);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "drivers/net/accept_limiter.hpp"
 #include "tests/unit/drivers/tcp_fixture.hpp"
 
 namespace canele::drivers::tcp {
@@ -112,18 +113,18 @@ TEST_F(TcpConnection, EarlySendsAreFullAndBecomeReady) {
   EXPECT_EQ(a.send(1, pattern(10, 1)), Status::ok);
 }
 
-TEST_F(TcpConnection, AWrongSecretIsRefused) {
+TEST_F(TcpConnection, AWrongSecretIsRejected) {
   b.context.key[5] ^= std::byte{1};
   world.open();
   ASSERT_EQ(world.connect(0, 1), Status::pending);
   ASSERT_TRUE(world.until([&] {
-    b.context.clock_ns += net::Door::rest_ns;  // it rests after each unauthenticated connection
+    b.context.clock_ns += net::AcceptLimiter::rest_ns;  // it rests after each unauthenticated connection
     return a.failures.count(1) == 1;
   }));
   EXPECT_NE(a.failures[1].second.find("secret"), std::string::npos) << a.failures[1].second;
   EXPECT_NE(a.failures[1].second.find("rank 1"), std::string::npos) << a.failures[1].second;
   EXPECT_TRUE(b.up.empty());
-  EXPECT_TRUE(b.failures.empty()) << "a stranger is nobody's failure";
+  EXPECT_TRUE(b.failures.empty()) << "an unauthenticated peer is no rank's failure";
   EXPECT_EQ(a.send(1, pattern(10, 1)), Status::failed);
   EXPECT_EQ(world.connect(0, 1), Status::failed);
 }
@@ -237,7 +238,7 @@ TEST_F(TcpConnection, APeerThatLeavesBeforeItIsAnsweredMayComeAgain) {
   {
     conformance::KitContext context(1, 2);
     const net::Party self(context, "tcp");
-    net::UniqueFd fd = knock(a);
+    net::UniqueFd fd = dial(a);
     auto shake = net::Handshake::initiator(self, context, 0, 0, {});
     const auto all_sent = [&] { return shake.wanted() == net::Handshake::identity_size && !shake.wants_write(); };
     ASSERT_TRUE(world.until([&] {
@@ -253,7 +254,7 @@ TEST_F(TcpConnection, APeerThatLeavesBeforeItIsAnsweredMayComeAgain) {
   EXPECT_EQ(a.up.count(1), 1u);
 }
 
-TEST_F(TcpConnection, WithoutDescriptorsAStrangerIsClosedAndTheRestGoesOn) {
+TEST_F(TcpConnection, WithoutDescriptorsAnUnauthenticatedPeerIsClosedAndTheRestGoesOn) {
   World trio(tcp_factory, 3);  // rank 2 is missing, so the others listen
   Node &one = trio[0], &two = trio[1];
   trio.open();
@@ -261,15 +262,15 @@ TEST_F(TcpConnection, WithoutDescriptorsAStrangerIsClosedAndTheRestGoesOn) {
   PeerAddress where;
   ASSERT_TRUE(unpack_address(two.address, &where));
   const auto target = candidates(where, net::host_id()).at(0);
-  const net::UniqueFd stranger(::socket(target.v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const net::UniqueFd next(::dup(stranger.get()));  // the lowest free number, given or not, bounds what is open
+  const net::UniqueFd client(::socket(target.v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const net::UniqueFd next(::dup(client.get()));  // the lowest free number, given or not, bounds what is open
   rlimit before = {};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit tight = before;
   tight.rlim_cur = static_cast<rlim_t>(next.get()) + 1;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
-  const int connected = ::connect(stranger.get(), target.address(), target.size());
-  const bool closed = trio.until([&] { return is_closed(stranger.get()); });
+  const int connected = ::connect(client.get(), target.address(), target.size());
+  const bool closed = trio.until([&] { return is_closed(client.get()); });
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(connected, 0);
   EXPECT_TRUE(closed);
@@ -279,7 +280,7 @@ TEST_F(TcpConnection, WithoutDescriptorsAStrangerIsClosedAndTheRestGoesOn) {
   EXPECT_TRUE(trio.until([&] { return two.packets.size() == 1; }));
 }
 
-TEST_F(TcpConnection, NonsenseFramesCloseThePeerWithAReason) {
+TEST_F(TcpConnection, MalformedFramesCloseThePeerWithAReason) {
   struct Case {
     Bytes bytes;
     const char* word;
@@ -327,7 +328,7 @@ TEST_F(TcpConnection, AFrameThatEndsHalfWay) {
       peer.hang_up();
       ASSERT_TRUE(lone.until([&] { return lone[0].poll(), lone[0].failures.count(1) == 1; }));
       EXPECT_EQ(lone[0].packets.size(), 0u);
-      EXPECT_LE(lone[0].landed_bytes[3], 50u);
+      EXPECT_LE(lone[0].written_bytes[3], 50u);
       EXPECT_EQ(lone[0].failures[1].second.find("middle of a frame") != std::string::npos, cut_at > 0);
     }
   }
@@ -341,7 +342,7 @@ TEST_F(TcpConnection, GarbageAtEveryByteOfTheHandshakeHurtsNobody) {
   conformance::KitContext liar(1, 3);
   const net::Party self(liar, "tcp");
   for (std::size_t at = 0; at < net::Handshake::hello_size + net::Handshake::identity_size; at += 1) {
-    net::UniqueFd fd = knock(one);
+    net::UniqueFd fd = dial(one);
     auto shake = net::Handshake::initiator(self, liar, 0, 0, {});
     std::size_t passed = 0;
     bool closed = false;
@@ -354,7 +355,7 @@ TEST_F(TcpConnection, GarbageAtEveryByteOfTheHandshakeHurtsNobody) {
         ::send(fd.get(), copy.data(), copy.size(), MSG_NOSIGNAL);
         shake.sent(copy.size());
       }
-      one.context.clock_ns += net::Door::rest_ns;
+      one.context.clock_ns += net::AcceptLimiter::rest_ns;
       one.poll();
       std::byte in[256];
       const std::size_t wanted = shake.wanted();
@@ -371,20 +372,20 @@ TEST_F(TcpConnection, GarbageAtEveryByteOfTheHandshakeHurtsNobody) {
   EXPECT_TRUE(one.failures.empty());
 }
 
-TEST_F(TcpConnection, AThousandStrangersDoNotKeepARankOut) {
+TEST_F(TcpConnection, AThousandUnauthenticatedPeersDoNotKeepARankOut) {
   world.open();
-  std::vector<net::UniqueFd> strangers;
+  std::vector<net::UniqueFd> clients;
   for (int i = 0; i < 1000; ++i) {
-    net::UniqueFd fd = knock(b);
+    net::UniqueFd fd = dial(b);
     if (i % 3 == 1) ::send(fd.get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL);
     if (i % 3 == 2) ::send(fd.get(), "CNLE", 4, MSG_NOSIGNAL);  // half a frame, and silence
-    if (i % 100 < 90) strangers.push_back(std::move(fd));
-    b.context.clock_ns += net::Door::rest_ns;
+    if (i % 100 < 90) clients.push_back(std::move(fd));
+    b.context.clock_ns += net::AcceptLimiter::rest_ns;
     b.poll();
   }
   std::size_t open = 0;
-  for (const auto& fd : strangers) open += is_closed(fd.get()) ? 0 : 1;
-  EXPECT_LE(open, 64u + 16u) << "at most the lobby's capacity, and what is still in the kernel's queue";
+  for (const auto& fd : clients) open += is_closed(fd.get()) ? 0 : 1;
+  EXPECT_LE(open, 64u + 16u) << "at most the pending connections, and what is still in the kernel's queue";
   ASSERT_EQ(world.connect(0, 1), Status::pending);
   ASSERT_TRUE(world.until([&] {
     b.context.clock_ns += 100'000;
@@ -395,20 +396,20 @@ TEST_F(TcpConnection, AThousandStrangersDoNotKeepARankOut) {
   EXPECT_TRUE(b.failures.empty());
   b.context.clock_ns += 11'000'000'000;
   ASSERT_TRUE(world.until([&] {
-    b.context.clock_ns += net::Door::rest_ns;
-    return std::all_of(strangers.begin(), strangers.end(), [](const auto& fd) { return is_closed(fd.get()); });
+    b.context.clock_ns += net::AcceptLimiter::rest_ns;
+    return std::all_of(clients.begin(), clients.end(), [](const auto& fd) { return is_closed(fd.get()); });
   }));
 }
 
 // The polls that follow remove whatever keeps an engine from sleeping, however few polls there are between two attempts
 // to sleep.
-TEST_F(TcpConnection, ARestFromStrangersDoesNotKeepAnEngineAwake) {
+TEST_F(TcpConnection, ARestOfTheLimiterDoesNotKeepAnEngineAwake) {
   World trio(tcp_factory, 3);
   Node& one = trio[0];
   trio.open();
   trio.join(0, 1);  // rank 2 is missing, so rank 0 keeps listening
   for (int round = 0; round < 3; ++round) {
-    net::UniqueFd fd = knock(one);
+    net::UniqueFd fd = dial(one);
     const Bytes garbage = pattern(4096, 5);
     ::send(fd.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
     int turns = 0;
@@ -417,7 +418,7 @@ TEST_F(TcpConnection, ARestFromStrangersDoesNotKeepAnEngineAwake) {
       one.poll();
     }
     ASSERT_LT(turns, 5000);
-    one.context.clock_ns += 2 * net::Door::rest_ns;
+    one.context.clock_ns += 2 * net::AcceptLimiter::rest_ns;
     turns = 0;
     while (!one.driver->arm() && ++turns < 16) one.poll();
     EXPECT_LT(turns, 16) << "the engine cannot sleep";
@@ -426,18 +427,18 @@ TEST_F(TcpConnection, ARestFromStrangersDoesNotKeepAnEngineAwake) {
 }
 
 TEST_F(TcpConnection, SettingsThatAreWrongAreNamed) {
-  const auto refused = [](const char* name, const char* value) {
+  const auto rejected = [](const char* name, const char* value) {
     World lone(tcp_factory);
     lone[0].context.settings[name] = value;
     EXPECT_EQ(lone[0].open(), Status::failed);
     return lone[0].reason;
   };
-  EXPECT_NE(refused("TCP_INTERFACE", "eth77").find("eth77"), std::string::npos);
-  EXPECT_NE(refused("TCP_INTERFACE", "192.0.2.1").find("192.0.2.1"), std::string::npos);
-  EXPECT_NE(refused("TCP_PORT", "70000").find("65535"), std::string::npos);
-  EXPECT_NE(refused("TCP_PORT", "http").find("http"), std::string::npos);
-  EXPECT_NE(refused("EXPERT_TCP_SEND_BUFFER", "-1").find("-1"), std::string::npos);
-  EXPECT_NE(refused("TCP_PEER_TIMEOUT", "2").find("at least 3"), std::string::npos);
+  EXPECT_NE(rejected("TCP_INTERFACE", "eth77").find("eth77"), std::string::npos);
+  EXPECT_NE(rejected("TCP_INTERFACE", "192.0.2.1").find("192.0.2.1"), std::string::npos);
+  EXPECT_NE(rejected("TCP_PORT", "70000").find("65535"), std::string::npos);
+  EXPECT_NE(rejected("TCP_PORT", "http").find("http"), std::string::npos);
+  EXPECT_NE(rejected("EXPERT_TCP_SEND_BUFFER", "-1").find("-1"), std::string::npos);
+  EXPECT_NE(rejected("TCP_PEER_TIMEOUT", "2").find("at least 3"), std::string::npos);
 }
 
 TEST_F(TcpConnection, OneInterfaceAndAFirstPort) {
@@ -485,7 +486,7 @@ TEST_F(TcpConnection, ASlowInitiatorIsDroppedAndComesAgain) {
   for (int i = 0; i < 4; ++i) b.poll();
   b.context.clock_ns += 11'000'000'000;
   for (int i = 0; i < 4; ++i) b.poll();
-  b.context.clock_ns += net::Door::rest_ns;
+  b.context.clock_ns += net::AcceptLimiter::rest_ns;
   EXPECT_TRUE(world.until([&] { return a.up.count(1) == 1 && b.up.count(0) == 1; })) << a.failures[1].second;
 }
 

@@ -28,7 +28,7 @@ using conformance::pattern;
 using conformance::World;
 
 /// Returns a connected socket to the listener of `node`.
-inline net::UniqueFd knock(const Node& node) {
+inline net::UniqueFd dial(const Node& node) {
   PeerAddress where;
   EXPECT_TRUE(unpack_address(node.address, &where));
   const auto list = candidates(where, net::host_id());
@@ -48,7 +48,7 @@ inline bool is_closed(int fd) {
 /// Rank 1 of a world of 2, played by the test over a raw socket: authenticated, then free to send anything.
 class FalsePeer {
  public:
-  explicit FalsePeer(Node& node) : node_(node), context_(1, 2), self_(context_, "tcp"), fd_(knock(node)) {
+  explicit FalsePeer(Node& node) : node_(node), context_(1, 2), self_(context_, "tcp"), fd_(dial(node)) {
     auto shake = net::Handshake::initiator(self_, context_, 0, 0, {});
     for (int i = 0; i < 100000 && shake.state() == net::Handshake::State::working; ++i) {
       shake.step(fd_.get());

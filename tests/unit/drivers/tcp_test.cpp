@@ -42,13 +42,13 @@ int least_send_buffer() {
 
 // On a host with more ranks than cores, the kernel's buffers are small enough for its caches.
 TEST_F(Tcp, KeepsLittleForRanksThatShareCores) {
-  for (const bool crowded : {false, true}) {
+  for (const bool oversubscribed : {false, true}) {
     World of_two(tcp_factory, 2);
-    for (int rank = 0; rank < 2; ++rank) of_two[rank].context.crowded = crowded;
+    for (int rank = 0; rank < 2; ++rank) of_two[rank].context.oversubscribed = oversubscribed;
     of_two.open();
     of_two.join(0, 1);
     const int least = least_send_buffer();
-    EXPECT_EQ(least <= 2 * 1024 * 1024, crowded) << least;
+    EXPECT_EQ(least <= 2 * 1024 * 1024, oversubscribed) << least;
   }
 }
 
@@ -154,7 +154,7 @@ TEST_F(Tcp, BulkLandsInScatteredMemoryBetweenPackets) {
         if (size / piece > 20000 / test::slowness) continue;
         Bytes target(size);
         b.expect_bulk(77, cut(target, piece));
-        b.landed_bytes.clear();
+        b.written_bytes.clear();
         b.packets.clear();
         b.most_pieces = most;
         const Bytes source = pattern(size, size + piece);
@@ -162,7 +162,7 @@ TEST_F(Tcp, BulkLandsInScatteredMemoryBetweenPackets) {
         ASSERT_TRUE(world.until([&] { return a.bulk(1, 77, 0, source, 5000) != Status::full; }));
         ASSERT_TRUE(world.until([&] { return a.send(1, pattern(60, 2)) != Status::full; }));
         ASSERT_TRUE(world.until([&] { return b.packets.size() == 2 && a.pending() == 0; }));
-        ASSERT_EQ(b.landed_bytes[77], size);
+        ASSERT_EQ(b.written_bytes[77], size);
         ASSERT_EQ(target, source);
         ASSERT_EQ(b.packets[0].bytes, pattern(50, 1));
         ASSERT_EQ(b.packets[1].bytes, pattern(60, 2));
@@ -182,8 +182,8 @@ TEST_F(Tcp, BulkAtAnOffsetAndBulkThatNobodyWants) {
   ASSERT_TRUE(world.until([&] { return a.send(1, pattern(100, 5)) != Status::full; }));
   ASSERT_TRUE(world.until([&] { return b.packets.size() == 1; }));
   EXPECT_EQ(b.packets[0].bytes, pattern(100, 5));
-  EXPECT_EQ(b.landed_bytes[5], part.size());
-  EXPECT_EQ(b.landed_bytes.count(6), 0u);
+  EXPECT_EQ(b.written_bytes[5], part.size());
+  EXPECT_EQ(b.written_bytes.count(6), 0u);
   EXPECT_TRUE(std::equal(part.begin(), part.end(), target.begin() + 50000));
   EXPECT_EQ(target[49999], std::byte{9});
   EXPECT_EQ(target[80000], std::byte{9});
@@ -191,21 +191,21 @@ TEST_F(Tcp, BulkAtAnOffsetAndBulkThatNobodyWants) {
 
 TEST_F(Tcp, APacketThatIsNotTakenIsPresentedAgain) {
   open_and_join();
-  int refusals = 5;
-  b.on_packet = [&](Rank, std::span<const std::byte>) { return refusals-- > 0 ? Take::later : Take::taken; };
+  int retries = 5;
+  b.on_packet = [&](Rank, std::span<const std::byte>) { return retries-- > 0 ? Take::retry : Take::taken; };
   for (int i = 0; i < 3; ++i) ASSERT_EQ(a.send(1, pattern(100, static_cast<std::uint64_t>(i))), Status::ok);
   expect_arrived(b, 3, 100);
   EXPECT_EQ(b.presented, 8u);
-  refusals = 1;
+  retries = 1;
   ASSERT_EQ(a.send(1, pattern(10, 0)), Status::ok);
   const auto before = b.presented;
   ASSERT_TRUE(world.until([&] { return b.presented > before; }));
   EXPECT_FALSE(b.driver->arm() && b.packets.size() == 3) << "a packet waits: the engine must poll";
 }
 
-TEST_F(Tcp, APacketThatTheEngineRefusesClosesThePeerSilently) {
+TEST_F(Tcp, APacketThatTheEngineRejectsClosesThePeerSilently) {
   open_and_join();
-  b.on_packet = [](Rank, std::span<const std::byte>) { return Take::refused; };
+  b.on_packet = [](Rank, std::span<const std::byte>) { return Take::rejected; };
   ASSERT_EQ(a.send(1, pattern(100, 0)), Status::ok);
   ASSERT_EQ(a.send(1, pattern(100, 1)), Status::ok);
   ASSERT_TRUE(world.until([&] { return a.failures.count(1) == 1; }));
@@ -318,20 +318,20 @@ TEST_F(Tcp, AStuckSenderThatPollsOnIsToldOfRoom) {
 }
 
 // A flood of messages does not keep new connections out, though a poll that finds a message checks for nothing else.
-TEST_F(Tcp, AStrangerComesInThoughEachPollFindsAMessage) {
+TEST_F(Tcp, ANewPeerConnectsThoughEachPollFindsAMessage) {
   World of_three(tcp_factory, 3);
   of_three.open();
   of_three.join(0, 1);
   Node& from = of_three[0];
   Node& busy = of_three[1];
-  Node& stranger = of_three[2];
-  ASSERT_NE(stranger.driver->connect(1, busy.address), Status::failed);
-  for (int i = 0; i < 30000 && stranger.up.count(1) == 0; ++i) {
+  Node& newcomer = of_three[2];
+  ASSERT_NE(newcomer.driver->connect(1, busy.address), Status::failed);
+  for (int i = 0; i < 30000 && newcomer.up.count(1) == 0; ++i) {
     while (from.send(1, pattern(10, 0)) != Status::ok) from.poll();
     busy.poll(1);
-    stranger.poll();
+    newcomer.poll();
   }
-  EXPECT_EQ(stranger.up.count(1), 1u);
+  EXPECT_EQ(newcomer.up.count(1), 1u);
 }
 
 TEST_F(Tcp, FramesByteByByte) {
@@ -364,7 +364,7 @@ TEST_F(Tcp, CloseSendsWhatWasTaken) {
   });
   a.close();
   reader.join();
-  EXPECT_EQ(b.landed_bytes[1], size);
+  EXPECT_EQ(b.written_bytes[1], size);
   EXPECT_EQ(target, source);
 }
 

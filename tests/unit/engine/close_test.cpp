@@ -9,7 +9,7 @@
 
 #include <deque>
 
-#include "comm/engine/refusal.hpp"
+#include "comm/engine/rejection.hpp"
 #include "local_job.hpp"
 
 namespace canele::test {
@@ -92,7 +92,7 @@ TEST_P(Close, EndsTheSendsOfMessagesThatNobodyReceived) {
       ASSERT_EQ(canele_session_close(s_[1]), CANELE_EBUSY) << "its own sends are pending; the end of the engine drops";
       comm::Engine& engine = job_->engine(1);
       engine.lock_for_callback();
-      comm::refusal::drop_all(engine, session(1));
+      comm::rejection::drop_all(engine, session(1));
       engine.unlock();
     } else {
       ASSERT_EQ(canele_session_close(s_[1]), CANELE_OK);
@@ -113,7 +113,7 @@ TEST_P(Close, EndsTheSendsOfMessagesThatNobodyReceived) {
 
 // Messages for which the receiver had no memory come once that of the first ones is free again; they wait for the next
 // opening.
-TEST_P(Close, LetsWithheldMessagesComeForTheNextOpening) {
+TEST_P(Close, LetsBlockedMessagesComeForTheNextOpening) {
   start(2, {"CANELE_UNEXPECTED_MEMORY=64k"});
   constexpr std::uint64_t count = 200;
   for (std::uint64_t i = 0; i < count; ++i) send(0, 1, i, 1000);
@@ -155,24 +155,24 @@ TEST_P(Close, OfTheEngineEndsWhatIsHeldToo) {
   const Sent& held = send(0, 1, 5, large);
   const Sent& synchronous = send(0, 1, 6, 8, CANELE_SEND_SYNCHRONOUS);
   const Sent& waits = send(0, 1, 7, large);
-  canele_request_t late{}, probed{};
-  ASSERT_EQ(canele_irecv_late(s_[1], 0, 6, CANELE_TAG_EXACT, &late), CANELE_OK);
+  canele_request_t unbound{}, probed{};
+  ASSERT_EQ(canele_irecv_late(s_[1], 0, 6, CANELE_TAG_EXACT, &unbound), CANELE_OK);
   ASSERT_TRUE(waits_at(1, 2));
   int found = 0;
   ASSERT_EQ(canele_improbe(s_[1], 0, 5, CANELE_TAG_EXACT, &found, &probed, nullptr), CANELE_OK);
   comm::Engine& engine = job_->engine(1);
   engine.lock_for_callback();
-  const std::uint64_t stamp = engine.matcher.take_stamp();
+  const std::uint64_t post_order = engine.matcher.take_post_order();
   engine.unlock();
   const Sent& younger = send(0, 1, 8, 8, CANELE_SEND_SYNCHRONOUS);
   ASSERT_TRUE(waits_at(1, 2));
   engine.lock_for_callback();
-  comm::refusal::drop_leftovers(engine, stamp);
+  comm::rejection::drop_leftovers(engine, post_order);
   engine.unlock();
   for (const Sent* one : {&held, &synchronous, &waits, &younger}) {
     expect_ended(*one, CANELE_ECANCELED, "nobody will take it");
   }
-  for (const canele_request_t* one : {&late, &probed}) {
+  for (const canele_request_t* one : {&unbound, &probed}) {
     ASSERT_TRUE(job_->finish(*one));
     EXPECT_EQ(status_of(*one).error, CANELE_ECANCELED);
     EXPECT_EQ(status_of(*one).cancelled, 1);
@@ -316,12 +316,12 @@ TEST_P(Close, APeerCannotUseUpLabelsByAnnouncing) {
     if (i % 32 != 0) continue;
     comm::Engine& engine = job_->engine(1);
     engine.lock_for_callback();
-    engine.sessions.each([&](comm::Session& session) { comm::refusal::drop_all(engine, session); });
+    engine.sessions.each([&](comm::Session& session) { comm::rejection::drop_all(engine, session); });
     engine.unlock();
     engine.after_submit();
   }
   comm::SessionTable& table = job_->engine(1).sessions;
-  EXPECT_TRUE(job_->until([&] { return job_->engine(1).peers[0]->gone(); })) << table.made_by(0);
+  EXPECT_TRUE(job_->until([&] { return job_->engine(1).peers[0]->disconnected(); })) << table.made_by(0);
   EXPECT_EQ(table.made_by(0), comm::SessionTable::most_mentioned);
   EXPECT_EQ(table.wires(), 1u) << "of its own, it has used one number";
 }

@@ -52,7 +52,7 @@ class Ghost final : public drivers::Driver {
   }
   int poll_impl(int) override {
     if (script() == nullptr) return 0;
-    while (context_->next_death() >= 0) ++script()->deaths;
+    while (context_->next_failed_rank() >= 0) ++script()->deaths;
     if (std::exchange(script()->fails, false)) {
       context_->events->failed(1, true, "the test says so");
       return 1;
@@ -91,7 +91,7 @@ class ComeBack : public testing::Test {
   void hear() {
     for (int i = 0; i < 2000; ++i) job_->engine(0).step();
   }
-  bool gone() { return job_->engine(0).peers[1] != nullptr && job_->engine(0).peers[1]->gone(); }
+  bool gone() { return job_->engine(0).peers[1] != nullptr && job_->engine(0).peers[1]->disconnected(); }
   /// Returns whether the last packet given to a driver says goodbye.
   static bool said_bye(const Script& script) {
     comm::wire::Head head{};
@@ -125,7 +125,7 @@ TEST_F(ComeBack, TwoProcessesByTwoDriversAreNotJoined) {
   EXPECT_EQ(status_of(send).error, CANELE_EPEER);
 }
 
-TEST_F(ComeBack, WhoComesAfterTheDeathIsTurnedAway) {
+TEST_F(ComeBack, WhoComesAfterTheDeathIsRejected) {
   start();
   scripts[0].connects = {111};
   hear();

@@ -52,7 +52,7 @@ class MeasuredCosts : public testing::Test {
     options.size = 1;
     options.drivers = {comm::find_driver("self"), comm::find_driver(driver)};
     LocalJob job(options);
-    const strategies::Costs declared = comm::costs_of({}, driver, job.engine(0).slots[1]->driver->capabilities());
+    const strategies::Costs declared = comm::costs_of({}, driver, job.engine(0).instances[1]->driver->capabilities());
     return "driver " + std::string(driver) + " date=2025-01-31 latency_ns=100 gap_ns=50 bytes_per_second=1000000000" +
            " declared_latency_ns=" + std::to_string(declared.latency_ns) +
            " declared_bytes_per_second=" + std::to_string(declared.bytes_per_second) + "\ntime " + driver +
@@ -77,12 +77,14 @@ class MeasuredCosts : public testing::Test {
     sessions_ = job_->open("costs");
     transfer(8);
     job_->until([&] {
-      const auto up = [&](int rank, std::size_t slot) { return job_->engine(rank).slots[slot]->connected_peers > 0; };
+      const auto up = [&](int rank, std::size_t instance) {
+        return job_->engine(rank).instances[instance]->connected_peers > 0;
+      };
       return up(0, shm) && up(0, tcp) && up(1, shm) && up(1, tcp);
     });
     transfer(large);
-    const std::size_t chosen = job_->engine(0).peers[1]->rail->slot->index;
-    EXPECT_EQ(job_->engine(1).peers[0]->rail->slot->index, chosen);
+    const std::size_t chosen = job_->engine(0).peers[1]->rail->instance->index;
+    EXPECT_EQ(job_->engine(1).peers[0]->rail->instance->index, chosen);
     return chosen;
   }
 
@@ -96,8 +98,8 @@ class MeasuredCosts : public testing::Test {
     ASSERT_TRUE(in == out);
   }
 
-  std::uint64_t streamed(std::size_t slot) const {
-    return job_->engine(0).slots[slot]->driver->counters.bulk_bytes_sent;
+  std::uint64_t streamed(std::size_t instance) const {
+    return job_->engine(0).instances[instance]->driver->counters.bulk_bytes_sent;
   }
 
   static constexpr std::size_t large = 2 << 20;
@@ -120,11 +122,11 @@ TEST_F(MeasuredCosts, TheRailThatWasMeasuredFasterCarriesLargeTransfers) {
 
 TEST_F(MeasuredCosts, WithoutAllOfThemTheUsersOrderStands) {
   EXPECT_EQ(preferred(), shm);
-  EXPECT_FALSE(job_->engine(0).slots[tcp]->costs.measured);
+  EXPECT_FALSE(job_->engine(0).instances[tcp]->costs.measured);
   write(record("tcp", 1));
   EXPECT_EQ(preferred(), shm);
-  EXPECT_TRUE(job_->engine(0).slots[tcp]->costs.measured);
-  EXPECT_FALSE(job_->engine(0).slots[shm]->costs.measured);
+  EXPECT_TRUE(job_->engine(0).instances[tcp]->costs.measured);
+  EXPECT_FALSE(job_->engine(0).instances[shm]->costs.measured);
   write(record("shm", 1000) + record("tcp", 1000));  // no difference
   EXPECT_EQ(preferred(), shm);
 }
@@ -146,10 +148,10 @@ TEST_F(MeasuredCosts, DecoratedDriversAreNotTheOnesThatWereMeasured) {
   options.settings = settings();
   options.settings.emplace_back("CANELE_EXPERT_DECORATORS=check");
   LocalJob decorated(options);
-  EXPECT_FALSE(decorated.engine(0).slots[shm]->costs.measured);
+  EXPECT_FALSE(decorated.engine(0).instances[shm]->costs.measured);
   options.settings.pop_back();
   LocalJob plain(options);
-  EXPECT_TRUE(plain.engine(0).slots[shm]->costs.measured);
+  EXPECT_TRUE(plain.engine(0).instances[shm]->costs.measured);
 }
 
 }  // namespace

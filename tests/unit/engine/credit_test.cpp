@@ -2,7 +2,7 @@
 //
 // Flow control: memory for unexpected messages stays under its limit, nothing is lost, nothing hangs.
 //
-// The test's own thread steps both engines. The limit is so small that most messages are withheld, whatever the driver.
+// The test's own thread steps both engines. The limit is so small that most messages are blocked, whatever the driver.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -62,7 +62,7 @@ class Credit : public testing::Test {
     const auto stored = engine.counters.read(comm::Counter::unexpected_bytes_now) +
                         engine.counters.read(comm::Counter::unexpected_now) * sizeof(comm::Message);
     ASSERT_LE(stored, limit);
-    ASSERT_LE(engine.credit.lent, limit);
+    ASSERT_LE(engine.credit.reserved, limit);
   }
   void finish_sends() {
     for (auto& one : sends_) ASSERT_TRUE(job_->finish(one->request));
@@ -75,15 +75,16 @@ class Credit : public testing::Test {
       comm::Engine& engine = job_->engine(at);
       for (const auto& from : engine.active_peers) {
         const auto& entry = job_->engine(from->rank).peers[at];
-        const std::uint64_t spendable = entry->credit + (entry->withheld != nullptr ? entry->withheld->credit : 0);
-        EXPECT_EQ(from->allowance.granted - from->allowance.arrived, spendable) << from->rank << " to " << at;
-        EXPECT_EQ(from->allowance.stored, 0u);
+        const std::uint64_t spendable =
+            entry->credit + (entry->blocked_sends != nullptr ? entry->blocked_sends->credit : 0);
+        EXPECT_EQ(from->receive_window.granted - from->receive_window.arrived, spendable) << from->rank << " to " << at;
+        EXPECT_EQ(from->receive_window.stored, 0u);
       }
       EXPECT_EQ(engine.counters.read(comm::Counter::credit_blocked_now), 0u);
     }
   }
-  /// Returns the withheld sends of rank 0, towards rank 1.
-  const comm::Withheld& withheld() { return *job_->engine(0).peers[1]->withheld; }
+  /// Returns the blocked sends of rank 0, towards rank 1.
+  const comm::BlockedSends& blocked_sends() { return *job_->engine(0).peers[1]->blocked_sends; }
   std::uint64_t credit_blocked_most(int rank) {
     return job_->engine(rank).counters.read(comm::Counter::credit_blocked_most);
   }
@@ -160,7 +161,7 @@ TEST_F(Credit, LargeMessagesAreChargedForTheirEnvelopes) {
   finish_sends();
 }
 
-TEST_F(Credit, AProbeFindsWhatIsWithheld) {
+TEST_F(Credit, AProbeFindsBlockedMessages) {
   start(2);
   send(0, 1, 0, 1500, 700);
   for (const std::uint64_t tag : {1499u, 1400u}) {
@@ -193,7 +194,7 @@ TEST_F(Credit, AProbeDoesNotTakeWhatIsYoungerThanARefusedMessage) {
   ASSERT_EQ(canele_iprobe(s_[1], 0, tag, CANELE_TAG_EXACT, &found, &status), CANELE_OK);
   ASSERT_EQ(found, 0);
   canele_irecv(s_[1], 0, tag, CANELE_TAG_EXACT, bytes.data(), bytes.size(), &newer);
-  ASSERT_TRUE(job_->until([&] { return withheld().answered >= 1; }));
+  ASSERT_TRUE(job_->until([&] { return blocked_sends().answered >= 1; }));
   canele_cancel(&newer);
   ASSERT_TRUE(job_->finish(newer));
   std::vector<std::uint64_t> expected = {first, second};
@@ -238,28 +239,30 @@ TEST_F(Credit, AnyNumberOfProbedPatternsIsFoundInFewRounds) {
   finish_sends();
 }
 
-/// Each receive costs its sender a bounded number of offers, however many sends wait: the newest are received first.
+/// Each receive costs its sender a bounded number of blocked envelopes, however many sends wait: the newest are
+/// received first.
 TEST_F(Credit, AReceiveCostsOneLookAndNotTheList) {
   constexpr std::uint64_t count = 3000 / slowness;
   start(2);
   send(0, 1, 0, count, 700);
   settle();
-  receive(1, 0, count - 1, CANELE_TAG_EXACT, count - 1, 700);  // offers the messages that have not been offered yet
+  receive(1, 0, count - 1, CANELE_TAG_EXACT, count - 1,
+          700);  // advertises the messages that have not been advertised yet
   settle();
-  const std::uint64_t before = withheld().offers;
+  const std::uint64_t before = blocked_sends().advertised;
   for (std::uint64_t i = count - 1; i-- > 0;) receive(1, 0, i, CANELE_TAG_EXACT, i, 700);
-  EXPECT_LE(withheld().offers - before, 2 * count);
+  EXPECT_LE(blocked_sends().advertised - before, 2 * count);
   finish_sends();
 }
 
-/// Receives that are posted all at once, and of one tag, also cost few offers each.
+/// Receives that are posted all at once, and of one tag, also cost few blocked envelopes each.
 TEST_F(Credit, ReceivesThatWaitTogetherCostLittleEach) {
   constexpr std::uint64_t count = 2000 / slowness;
   start(2);
   send(0, 1, 0, count, 700);
   for (std::uint64_t i = 0; i < count; ++i) send_one(0, 1, count + i, 70'000, 700);
   settle();
-  const std::uint64_t before = withheld().offers;
+  const std::uint64_t before = blocked_sends().advertised;
   std::vector<unsigned char> bytes(2 * count * 700);
   std::vector<canele_request_t> all(2 * count);
   for (std::uint64_t i = 0; i < 2 * count; ++i) {
@@ -271,11 +274,11 @@ TEST_F(Credit, ReceivesThatWaitTogetherCostLittleEach) {
     const std::uint64_t expected = i % 2 == 0 ? count + i / 2 : count - 1 - i / 2;
     EXPECT_EQ(std::memcmp(bytes.data() + i * 700, &expected, sizeof expected), 0) << i;
   }
-  EXPECT_LE(withheld().offers - before, 8 * count);
+  EXPECT_LE(blocked_sends().advertised - before, 8 * count);
   finish_sends();
 }
 
-/// Receives of every kind, posted and cancelled at random while messages are withheld: in each session the order rule
+/// Receives of every kind, posted and cancelled at random while messages are blocked: in each session the order rule
 /// holds, and every message comes.
 TEST_P(CreditOf, ReceivesOfAllKindsKeepTheOrder) {
   for (const unsigned flags : {0u, unsigned{CANELE_ORDER_ACROSS_TAGS}}) {
@@ -331,16 +334,16 @@ TEST_F(Credit, ASessionThatIsClosedGivesItsCreditBack) {
   start(2);
   send(0, 1, 0, 40, 100);
   settle();
-  EXPECT_EQ(job_->engine(1).peers[0]->allowance.stored, 40 * comm::wire::charge_of_eager(100));
+  EXPECT_EQ(job_->engine(1).peers[0]->receive_window.stored, 40 * comm::wire::credit_cost_of_eager(100));
   ASSERT_EQ(canele_session_close(s_[1]), CANELE_OK);
   finish_sends();
   s_[1] = nullptr;
 }
 
-TEST_F(Credit, WhatIsWithheldEndsWithItsReceiver) {
+TEST_F(Credit, WhatIsBlockedEndsWithItsReceiver) {
   start(2);
   send(0, 1, 0, 1500, 700);
-  canele_request_t last{};  // some messages are being offered at that time
+  canele_request_t last{};  // some messages are being advertised at that time
   std::vector<unsigned char> bytes(700);
   canele_irecv(s_[1], 0, 1499, CANELE_TAG_EXACT, bytes.data(), bytes.size(), &last);
   ASSERT_TRUE(job_->finish(last));

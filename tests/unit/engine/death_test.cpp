@@ -29,7 +29,7 @@ class Unaware final : public drivers::Decorator {
   }
   int poll_impl(int budget) override {
     const int events_seen = Decorator::poll_impl(budget);
-    for (Rank dead = context().next_death(); dead >= 0; dead = context().next_death()) {
+    for (Rank dead = context().next_failed_rank(); dead >= 0; dead = context().next_failed_rank()) {
       ++times_told;
       dead_ = dead;
     }
@@ -114,7 +114,7 @@ TEST_P(Death, IsToldToTheDriverOfAConnectionThatComesAfterwards) {
   ASSERT_TRUE(job_->until([&] { return job_->engine(0).peers[1] != nullptr; }));
   some_steps();
   EXPECT_EQ(times_told, sees_deaths ? 0 : 1);
-  EXPECT_EQ(job_->engine(0).peers[1]->gone(), !sees_deaths);
+  EXPECT_EQ(job_->engine(0).peers[1]->disconnected(), !sees_deaths);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ class Hang : public testing::Test {
   }
   /// Checks for a hang as an idle thread of rank 0 would.
   void look_for(std::uint64_t seconds) {
-    for (std::uint64_t i = 0; i < seconds; ++i) comm::hang::look(job_.engine(0), now_ += second_ns);
+    for (std::uint64_t i = 0; i < seconds; ++i) comm::hang::check(job_.engine(0), now_ += second_ns);
   }
   comm::HangReport collect() { return comm::hang::collect(job_.engine(0), now_); }
 
@@ -56,7 +56,7 @@ TEST_F(Hang, AnIdleEngineIsNeverReported) {
   look_for(10'000);
   EXPECT_TRUE(reports_.empty()) << reports_[0];
   const comm::HangReport report = collect();
-  EXPECT_EQ(report.pending + report.sends.all + report.receives.all + report.held, 0u);
+  EXPECT_EQ(report.pending + report.sends.all + report.receives.all + report.matched_unbound, 0u);
 }
 
 TEST_F(Hang, PostedReceivesAloneAreListedAndNeverReported) {
@@ -98,7 +98,7 @@ TEST_F(Hang, AThreadThatWaitsForAMessageIsReportedAndItsRequestMarked) {
   look_for(100);
   canele_irecv(sessions_[0], 1, 7, CANELE_TAG_EXACT, &word_, sizeof word_, &receive_);
   const comm::Target target = comm::end_of(comm::request_of(&receive_));
-  comm::Blocked blocked{comm::Blocked::In::wait, now_, {&target, nullptr, 1}};
+  comm::BlockedThread blocked{comm::BlockedThread::In::wait, now_, {&target, nullptr, 1}};
   job_.engine(0).waiters.enlist(blocked);
   look_for(29);
   EXPECT_TRUE(reports_.empty());
@@ -119,7 +119,7 @@ TEST_F(Hang, AThreadThatWaitsForAMessageIsReportedAndItsRequestMarked) {
 
 TEST_F(Hang, AConditionMayBeWaitedForForEver) {
   canele_irecv(sessions_[0], 1, 7, CANELE_TAG_EXACT, &word_, sizeof word_, &receive_);
-  comm::Blocked blocked{comm::Blocked::In::condition, now_, {}};
+  comm::BlockedThread blocked{comm::BlockedThread::In::condition, now_, {}};
   job_.engine(0).waiters.enlist(blocked);
   look_for(10'000);
   EXPECT_TRUE(reports_.empty());
@@ -130,24 +130,24 @@ TEST_F(Hang, AConditionMayBeWaitedForForEver) {
 }
 
 TEST_F(Hang, EveryPendingRequestIsCountedOnce) {
-  canele_request_t small[200] = {}, synchronous{}, late{};
+  canele_request_t small[200] = {}, synchronous{}, unbound{};
   for (auto& one : small) canele_isend(sessions_[0], 1, 5, &word_, sizeof word_, &one);  // most find the rail full
   canele_isend(sessions_[0], 1, 7, large_.data(), large_.size(), &send_);
   canele_send_options_t options{sizeof options, 0, CANELE_SEND_SYNCHRONOUS, 0};
   const canele_data_t data = canele_data_contiguous(&word_, sizeof word_);
   canele_isend_data(sessions_[0], 1, 8, &data, &options, &synchronous);
-  canele_irecv_late(sessions_[0], 1, 9, CANELE_TAG_EXACT, &late);
+  canele_irecv_late(sessions_[0], 1, 9, CANELE_TAG_EXACT, &unbound);
   canele_irecv(sessions_[0], 1, 10, CANELE_TAG_EXACT, into_.data(), into_.size(), &receive_);
   for (int i = 0; i < 50; ++i) {
     const comm::HangReport report = collect();
-    EXPECT_EQ(report.pending, report.sends.all + report.receives.all + report.held);
-    EXPECT_EQ(report.receives.all + report.held, 2u);
+    EXPECT_EQ(report.pending, report.sends.all + report.receives.all + report.matched_unbound);
+    EXPECT_EQ(report.receives.all + report.matched_unbound, 2u);
     job_.step_all();
   }
   canele_request_t from_one{};
   canele_isend(sessions_[1], 0, 9, &word_, sizeof word_, &from_one);
-  ASSERT_TRUE(job_.until([&] { return collect().held == 1; })) << "the late receive holds its message";
-  EXPECT_EQ(canele_receive_bind(&late, &data), CANELE_OK);
+  ASSERT_TRUE(job_.until([&] { return collect().matched_unbound == 1; })) << "the unbound receive has its message";
+  EXPECT_EQ(canele_receive_bind(&unbound, &data), CANELE_OK);
   canele_cancel(&receive_);
   for (auto& one : small) {
     canele_request_t in{};
@@ -157,7 +157,7 @@ TEST_F(Hang, EveryPendingRequestIsCountedOnce) {
   canele_request_t in[2] = {};
   canele_irecv(sessions_[1], 0, 8, CANELE_TAG_EXACT, &word_, sizeof word_, &in[0]);
   canele_irecv(sessions_[1], 0, 7, CANELE_TAG_EXACT, into_.data(), into_.size(), &in[1]);
-  ASSERT_TRUE(job_.finish(synchronous) && job_.finish(send_) && job_.finish(late) && job_.finish(receive_));
+  ASSERT_TRUE(job_.finish(synchronous) && job_.finish(send_) && job_.finish(unbound) && job_.finish(receive_));
   EXPECT_EQ(collect().pending, 0u);
 }
 

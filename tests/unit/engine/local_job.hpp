@@ -125,7 +125,7 @@ class LocalJob {
         EXPECT_EQ(parts.settings->error(), "");
         parts.bootstrap = std::make_unique<LocalBootstrap>(board_, rank);
         parts.drivers = options.drivers;
-        parts.check_hang = comm::hang::look;
+        parts.check_hang = comm::hang::check;
         parts.strategy = options.own_strategy != nullptr ? options.own_strategy : comm::find_strategy(options.strategy);
         std::string why;
         engines_[static_cast<std::size_t>(rank)] = comm::Engine::create(std::move(parts), &why);

@@ -58,7 +58,7 @@ TEST_F(LockBudget, WhoLeavesTheLockRunsSoManyAndNoMore) {
   engine().unlock();
   EXPECT_EQ(run_for_others() - before, most_served);
   EXPECT_TRUE(engine().lock.seems_put_down());
-  EXPECT_FALSE(engine().lock.try_enter()) << "who has something to post first must not overtake what is linked";
+  EXPECT_FALSE(engine().lock.try_lock()) << "who has something to post first must not overtake what is linked";
   while (engine().lock.seems_put_down()) {
     const std::uint64_t at_first = run_for_others();
     job_->step_all();
@@ -79,7 +79,8 @@ TEST_F(LockBudget, WhoPostsNextGoesOnAndOvertakesNothing) {
   for (std::size_t i = linked; i < receives_.size(); ++i) {
     const std::uint64_t before = run_for_others();
     post(i);
-    EXPECT_LE(run_for_others() - before, 2 * most_served + 1) << "the post, and a turn that a helper may ask for";
+    EXPECT_LE(run_for_others() - before, 2 * most_served + 1)
+        << "the post, and a turn that an on-demand thread may ask for";
   }
   EXPECT_FALSE(engine().lock.seems_put_down());
   expect_in_order();

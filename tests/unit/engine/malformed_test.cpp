@@ -32,17 +32,17 @@ Bytes bytes_of(const T& value) {
   return out;
 }
 
-Bytes offer(const wire::Offer& place, std::uint32_t batch, std::uint16_t session = 0) {
+Bytes blocked(const wire::BlockedEnvelope& place, std::uint32_t batch, std::uint16_t session = 0) {
   Bytes payload = bytes_of(place);
   const Bytes announced = bytes_of(wire::Rts{1, 10, 0, 0, 0, 0, 0, {}, 0});
   payload.insert(payload.end(), announced.begin(), announced.end());
-  return chunk(wire::Type::offer, 1, batch, session, payload);
+  return chunk(wire::Type::blocked_envelope, 1, batch, session, payload);
 }
 
 Bytes share(std::uint64_t handle, const wire::Rtr& rtr) {
   Bytes payload = bytes_of(rtr);
-  payload.resize(payload.size() + rtr.exposure);
-  return chunk(wire::Type::share, handle, 0, 0, payload);
+  payload.resize(payload.size() + rtr.rkey);
+  return chunk(wire::Type::shared_copy, handle, 0, 0, payload);
 }
 
 class Malformed : public testing::Test {
@@ -58,7 +58,7 @@ class Malformed : public testing::Test {
   const char* give(const Bytes& packet) {
     comm::Engine& engine = job_.engine(1);
     engine.lock_for_callback();
-    const char* wrong = comm::receive_path::packet(engine, engine.peer(0), packet);
+    const char* wrong = comm::receive_path::receive_packet(engine, engine.peer(0), packet);
     engine.unlock();
     return wrong;
   }
@@ -67,7 +67,7 @@ class Malformed : public testing::Test {
   std::vector<canele_session_t*> s_;
 };
 
-TEST_F(Malformed, EachKindOfNonsenseHasItsReason) {
+TEST_F(Malformed, EachKindOfMalformedPacketHasItsReason) {
   const Bytes none;
   const std::vector<Bytes> bad = {
       none,
@@ -78,30 +78,30 @@ TEST_F(Malformed, EachKindOfNonsenseHasItsReason) {
       chunk(wire::Type::eager_sync, 1, 2, 0, Bytes(3)),                                       // no handle
       chunk(wire::Type::rts, 1, 2, 0, Bytes(10)),                                             // cut
       chunk(wire::Type::rts, 1, 2, 0, bytes_of(wire::Rts{1, 10, 5, 0, 0, 0, 0, {}, 0})),      // header missing
-      chunk(wire::Type::rts, 1, 2, 0, bytes_of(wire::Rts{1, 10, 0, 60000, 0, 0, 0, {}, 0})),  // exposure missing
+      chunk(wire::Type::rts, 1, 2, 0, bytes_of(wire::Rts{1, 10, 0, 60000, 0, 0, 0, {}, 0})),  // rkey missing
       chunk(wire::Type::cts, 12345, 0, 0, bytes_of(wire::Cts{1, 0, 10})),                     // no such send
       chunk(wire::Type::fin, 12345, 0, 0, Bytes(4)),
       chunk(wire::Type::fin, 12345, 0, 0, Bytes(1)),
       chunk(wire::Type::ack, ~std::uint64_t{0}, 0, 0, none),
       chunk(wire::Type::rtr, 1, 0, 0, Bytes(10)),
-      chunk(wire::Type::rtr, 1, 0, 0, bytes_of(wire::Rtr{1, 10, 0, 1, 0, 30, 0})),     // exposure missing
+      chunk(wire::Type::rtr, 1, 0, 0, bytes_of(wire::Rtr{1, 10, 0, 1, 0, 30, 0})),     // rkey missing
       chunk(wire::Type::rtr, 1, 0, 999, bytes_of(wire::Rtr{1, 10, 0, 1, 0, 0, 0})),    // session not announced
       chunk(wire::Type::rtr, 1, 0, 0, bytes_of(wire::Rtr{1, 10, 0, 1, 60000, 0, 0})),  // no such line
-      chunk(wire::Type::share, 1, 0, 0, Bytes(10)),
-      chunk(wire::Type::share, 1, 0, 0, bytes_of(wire::Rtr{1, 10, 0, 1, 0, 30, 0})),  // exposure missing
-      share(12345, wire::Rtr{1, 10, 0, 1, 0, 16, 0}),                                 // no such send
-      chunk(wire::Type::placed, 12345, 0, 0, Bytes(4)),
-      chunk(wire::Type::placed, 12345, 0, 0, Bytes(1)),
-      chunk(wire::Type::credit, 1, 0, 0, none),                                  // less than before
-      chunk(wire::Type::resume, 0, 0, 0, none),                                  // no stamp
-      chunk(wire::Type::resume, 1, 0, 0, Bytes(23)),                             // cut
-      chunk(wire::Type::resume, 1, 0, 999, bytes_of(wire::Resume{1, 1, 0, 0})),  // session not announced
-      chunk(wire::Type::resume, 1, 0, 0, bytes_of(wire::Resume{2, 1, 0, 0})),    // tag outside of its mask
-      chunk(wire::Type::answer, 1, 0, 0, none),                                  // nothing was offered
-      chunk(wire::Type::offer, 1, 0, 0, Bytes(10)),                              // cut
-      offer({1, 0, 1, 1, {}}, 0),                                                // it withholds nothing
-      chunk(wire::Type::session, 0, 1, 5, none),                                 // no label
-      chunk(wire::Type::session, 0, 1, 5, Bytes(200)),                           // too long a label
+      chunk(wire::Type::shared_copy, 1, 0, 0, Bytes(10)),
+      chunk(wire::Type::shared_copy, 1, 0, 0, bytes_of(wire::Rtr{1, 10, 0, 1, 0, 30, 0})),  // rkey missing
+      share(12345, wire::Rtr{1, 10, 0, 1, 0, 16, 0}),                                       // no such send
+      chunk(wire::Type::copy_done, 12345, 0, 0, Bytes(4)),
+      chunk(wire::Type::copy_done, 12345, 0, 0, Bytes(1)),
+      chunk(wire::Type::credit, 1, 0, 0, none),                                    // less than before
+      chunk(wire::Type::solicit, 0, 0, 0, none),                                   // no id
+      chunk(wire::Type::solicit, 1, 0, 0, Bytes(23)),                              // cut
+      chunk(wire::Type::solicit, 1, 0, 999, bytes_of(wire::Solicit{1, 1, 0, 0})),  // session not announced
+      chunk(wire::Type::solicit, 1, 0, 0, bytes_of(wire::Solicit{2, 1, 0, 0})),    // tag outside of its mask
+      chunk(wire::Type::blocked_reply, 1, 0, 0, none),                             // nothing was advertised
+      chunk(wire::Type::blocked_envelope, 1, 0, 0, Bytes(10)),                     // cut
+      blocked({1, 0, 1, 1, {}}, 0),                     // it has not reported blocked messages
+      chunk(wire::Type::session, 0, 1, 5, none),        // no label
+      chunk(wire::Type::session, 0, 1, 5, Bytes(200)),  // too long a label
   };
   for (const Bytes& packet : bad) EXPECT_NE(give(packet), nullptr);
   Bytes long_size = chunk(wire::Type::eager, 1, 2, 0, Bytes(300));
@@ -112,27 +112,28 @@ TEST_F(Malformed, EachKindOfNonsenseHasItsReason) {
       << "no such receive";
 }
 
-TEST_F(Malformed, OffersKeepToTheirBatch) {
-  ASSERT_EQ(give(chunk(wire::Type::withheld, 1, 0, 0, Bytes())), nullptr);
-  for (const wire::Offer& wrong : {wire::Offer{1, 0, 0, 0, {}}, wire::Offer{1, 2, 2, 0, {}},
-                                   wire::Offer{1, 0, 65, 0, {}}, wire::Offer{0, 0, 1, 1, {}}}) {
-    EXPECT_STREQ(give(offer(wrong, 0)), "an offer has a wrong place in its batch");
+TEST_F(Malformed, BlockedEnvelopesKeepToTheirBatch) {
+  ASSERT_EQ(give(chunk(wire::Type::blocked, 1, 0, 0, Bytes())), nullptr);
+  for (const wire::BlockedEnvelope& wrong :
+       {wire::BlockedEnvelope{1, 0, 0, 0, {}}, wire::BlockedEnvelope{1, 2, 2, 0, {}},
+        wire::BlockedEnvelope{1, 0, 65, 0, {}}, wire::BlockedEnvelope{0, 0, 1, 1, {}}}) {
+    EXPECT_STREQ(give(blocked(wrong, 0)), "a blocked envelope has a wrong place in its batch");
   }
-  EXPECT_EQ(give(offer({1, 0, 3, 0, {}}, 7)), nullptr);
-  EXPECT_STREQ(give(offer({1, 0, 3, 0, {}}, 7)), "it offers a message twice in a batch");
-  EXPECT_STREQ(give(offer({1, 1, 3, 0, {}}, 8)), "it began a batch of offers before the end of the last");
-  EXPECT_EQ(give(offer({1, 1, 3, 0, {}}, 7)), nullptr);
-  EXPECT_NE(give(offer({1, 2, 3, 0, {}}, 7, 999)), nullptr) << "session not announced";
-  EXPECT_EQ(give(offer({1, 2, 3, 1, {}}, 7)), nullptr);
-  EXPECT_EQ(job_.engine(1).counters.read(comm::Counter::unexpected_now), 0u) << "nothing is kept of an offer";
+  EXPECT_EQ(give(blocked({1, 0, 3, 0, {}}, 7)), nullptr);
+  EXPECT_STREQ(give(blocked({1, 0, 3, 0, {}}, 7)), "it sends a blocked envelope twice in a batch");
+  EXPECT_STREQ(give(blocked({1, 1, 3, 0, {}}, 8)), "it began a batch of blocked envelopes before the end of the last");
+  EXPECT_EQ(give(blocked({1, 1, 3, 0, {}}, 7)), nullptr);
+  EXPECT_NE(give(blocked({1, 2, 3, 0, {}}, 7, 999)), nullptr) << "session not announced";
+  EXPECT_EQ(give(blocked({1, 2, 3, 1, {}}, 7)), nullptr);
+  EXPECT_EQ(job_.engine(1).counters.read(comm::Counter::unexpected_now), 0u) << "nothing is kept of a blocked envelope";
 }
 
 TEST_F(Malformed, AnswersThatWereNotAskedForAreRefused) {
-  EXPECT_EQ(give(chunk(wire::Type::resumed, 5, 0, 0, Bytes())), nullptr) << "late: nothing is withheld any more";
-  ASSERT_EQ(give(chunk(wire::Type::withheld, 1, 3, 0, Bytes())), nullptr);
-  EXPECT_EQ(give(chunk(wire::Type::resumed, 5, 2, 0, Bytes())), nullptr) << "late: of an earlier time";
-  EXPECT_STREQ(give(chunk(wire::Type::resumed, 99, 3, 0, Bytes())), "it answers what it was not asked");
-  EXPECT_EQ(give(offer({1, 0, 1, 1, {}}, 7)), nullptr);
+  EXPECT_EQ(give(chunk(wire::Type::solicit_done, 5, 0, 0, Bytes())), nullptr) << "late: nothing is blocked any more";
+  ASSERT_EQ(give(chunk(wire::Type::blocked, 1, 3, 0, Bytes())), nullptr);
+  EXPECT_EQ(give(chunk(wire::Type::solicit_done, 5, 2, 0, Bytes())), nullptr) << "late: of an earlier time";
+  EXPECT_STREQ(give(chunk(wire::Type::solicit_done, 99, 3, 0, Bytes())), "it completes what was not solicited");
+  EXPECT_EQ(give(blocked({1, 0, 1, 1, {}}, 7)), nullptr);
   EXPECT_EQ(job_.engine(1).counters.read(comm::Counter::unexpected_now), 0u) << "no probe has asked for it";
 }
 
@@ -141,16 +142,17 @@ TEST_F(Malformed, QuestionsHaveALimitAndAnOrder) {
   Bytes bytes(3000);
   std::vector<canele_request_t> sends(40);
   for (canele_request_t& one : sends) ASSERT_EQ(canele_isend(s_[1], 0, 1, bytes.data(), 3000, &one), CANELE_OK);
-  ASSERT_NE(peer.withheld, nullptr);
-  const std::uint32_t episode = peer.withheld->episode;
-  const auto ask = [&](std::uint64_t stamp, std::uint64_t tag) {
-    return give(chunk(wire::Type::resume, stamp, episode, 0, bytes_of(wire::Resume{tag, ~std::uint64_t{0}, 0, 0})));
+  ASSERT_NE(peer.blocked_sends, nullptr);
+  const std::uint32_t episode = peer.blocked_sends->episode;
+  const auto ask = [&](std::uint64_t solicit_id, std::uint64_t tag) {
+    return give(
+        chunk(wire::Type::solicit, solicit_id, episode, 0, bytes_of(wire::Solicit{tag, ~std::uint64_t{0}, 0, 0})));
   };
   EXPECT_EQ(ask(5, 1), nullptr);
-  EXPECT_STREQ(ask(4, 1), "it asks with an older stamp than before");
-  for (int i = 1; i < comm::Withheld::most_questions; ++i) EXPECT_EQ(ask(5, 1), nullptr);
-  EXPECT_STREQ(ask(5, 1), "it asks more before it has its answers");
-  EXPECT_EQ(give(chunk(wire::Type::resume, 1, episode + 1, 0, Bytes())), nullptr) << "late: of another time";
+  EXPECT_STREQ(ask(4, 1), "it solicits with an older id than before");
+  for (int i = 1; i < comm::BlockedSends::most_solicitations; ++i) EXPECT_EQ(ask(5, 1), nullptr);
+  EXPECT_STREQ(ask(5, 1), "it solicits more before it has its answers");
+  EXPECT_EQ(give(chunk(wire::Type::solicit, 1, episode + 1, 0, Bytes())), nullptr) << "late: of another time";
   job_.destroy(0);
   for (canele_request_t& one : sends) ASSERT_TRUE(job_.finish(one));
 }
@@ -227,7 +229,7 @@ TEST_F(Malformed, WhatAnotherRankCallsItselfIsShownShortAndPrintable) {
       << peer.reason;
 }
 
-void lose_before_meeting(std::size_t address_left) {
+void lose_before_connecting(std::size_t address_left) {
   LocalJob job({2, {comm::find_driver("self"), comm::find_driver("tcp")}, "aggregate", {}});
   const auto s = job.open("end");
   int value = 5;
@@ -245,10 +247,10 @@ void lose_before_meeting(std::size_t address_left) {
   EXPECT_NE(std::string(canele_error_detail()).find("died"), std::string::npos) << canele_error_detail();
 }
 
-TEST(PeerEnd, OneThatDiedBeforeItsAddressWasKnownIsLost) { lose_before_meeting(0); }
+TEST(PeerEnd, OneThatDiedBeforeItsAddressWasKnownIsLost) { lose_before_connecting(0); }
 /// The address exists, but names no driver.
 TEST(PeerEnd, OneThatNoDriverReachesAnyMoreIsLost) {
-  lose_before_meeting(sizeof wire::version + 2 + std::strlen(canele_version()));
+  lose_before_connecting(sizeof wire::version + 2 + std::strlen(canele_version()));
 }
 
 TEST(PeerEnd, RequestsOfADeadPeerEndAndTheOthersGoOn) {

@@ -6,7 +6,7 @@
 // made it.
 #include <malloc.h>
 
-#include "drivers/shm/area.hpp"
+#include "drivers/shm/channel.hpp"
 #include "local_job.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -117,7 +117,7 @@ std::size_t heap_per_peer(const char* driver, int ranks) {
 
 TEST(Memory, APeerTalkedToThroughSharedMemoryCostsLessThan64KiB) {
   if (!CANELE_COUNTS) GTEST_SKIP() << "a sanitizer has its own heap";
-  const std::size_t each = heap_per_peer("shm", 64) + sizeof(drivers::shm::Area);
+  const std::size_t each = heap_per_peer("shm", 64) + sizeof(drivers::shm::Channel);
   RecordProperty("bytes_per_shm_peer", static_cast<int>(each));
   EXPECT_LE(each, 64u * 1024);
 }

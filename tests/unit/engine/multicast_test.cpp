@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Multicasts: every shape and size, receives before and after, unbound receives, order with other sends, priorities, a
-// destination or a server that dies, memory that is short.
+// destination or a parent that dies, memory that is short.
 //
 // The ranks are engines of this process over tcp, because a rank that is reached through memory is always sent to
 // directly. One test is about that.
@@ -97,12 +97,13 @@ class Multicast : public testing::Test {
   void expect_clean() {
     for (int rank = 0; rank < job_->size(); ++rank) {
       comm::Engine& engine = job_->engine(rank);
-      job_->until([&] { return engine.pending_sends == 0 && engine.casts.own.pending == 0; });
-      EXPECT_EQ(engine.casts.stock_bytes, 0u) << rank;
+      job_->until([&] { return engine.pending_sends == 0 && engine.multicasts.session.pending == 0; });
+      EXPECT_EQ(engine.multicasts.relay_bytes, 0u) << rank;
       EXPECT_EQ(engine.transfers.used(), 0u) << rank;
       EXPECT_EQ(engine.sends.used(), 0u) << rank;
-      for (const auto& [key, cast] : engine.casts.of_others) {
-        EXPECT_TRUE(cast->over) << "rank " << rank << " keeps multicast " << cast->id << " of rank " << cast->root;
+      for (const auto& [key, incoming] : engine.multicasts.incoming) {
+        EXPECT_TRUE(incoming->closed) << "rank " << rank << " keeps multicast " << incoming->id << " of rank "
+                                      << incoming->root;
       }
     }
   }
@@ -110,11 +111,11 @@ class Multicast : public testing::Test {
   std::vector<canele_session_t*> sessions_;
 };
 
-struct CastCase {
+struct MulticastCase {
   int shape;
   std::size_t size;
 };
-class MulticastOf : public Multicast, public testing::WithParamInterface<CastCase> {};
+class MulticastOf : public Multicast, public testing::WithParamInterface<MulticastCase> {};
 
 // Destinations post before, after, or in between: all get the same bytes, and the root's request ends.
 TEST_P(MulticastOf, ReachesAll) {
@@ -155,21 +156,21 @@ TEST_P(MulticastOf, ReachesAll) {
   expect_clean();
 }
 
-std::vector<CastCase> cast_cases() {
-  std::vector<CastCase> all;
+std::vector<MulticastCase> multicast_cases() {
+  std::vector<MulticastCase> all;
   for (int shape = CANELE_SHAPE_AUTO; shape <= CANELE_SHAPE_8_NOMIAL; ++shape) {
     for (const std::size_t size : {0ul, 1ul, 300ul, 20'000ul, 3'000'000ul}) all.push_back({shape, size});
   }
   return all;
 }
-std::string name_of(const testing::TestParamInfo<CastCase>& one) {
+std::string name_of(const testing::TestParamInfo<MulticastCase>& one) {
   constexpr const char* names[] = {"auto", "flat", "chain", "binomial", "nomial4", "nomial8"};
   return std::string(names[one.param.shape]) + "_" + std::to_string(one.param.size);
 }
-INSTANTIATE_TEST_SUITE_P(Shapes, MulticastOf, testing::ValuesIn(cast_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Shapes, MulticastOf, testing::ValuesIn(multicast_cases()), name_of);
 
 // All ranks share one loop-back: a rank that forwards takes the processor from the root. A requested shape is kept.
-TEST_F(Multicast, OnOneHostTheRootServesAll) {
+TEST_F(Multicast, OnOneHostTheRootSendsToAll) {
   start(6);
   const auto bytes = pattern(4'000'000, 3);
   for (const int shape : {CANELE_SHAPE_AUTO, CANELE_SHAPE_BINOMIAL}) {
@@ -185,7 +186,7 @@ TEST_F(Multicast, OnOneHostTheRootServesAll) {
 }
 
 // Through memory a short message has left when the call returns; if a ring is full it is queued, in order.
-TEST_F(Multicast, ShortOnesLeaveAtOnceThroughMemory) {
+TEST_F(Multicast, ShortOnesAreSentFastThroughMemory) {
   start(3, {}, true, "shm");
   constexpr std::size_t count = 3000;  // more than a ring holds
   std::deque<Received> got[3];
@@ -214,10 +215,10 @@ TEST_F(Multicast, ShortOnesLeaveAtOnceThroughMemory) {
   expect_clean();
 }
 
-// Through memory a long message lies on a shelf, once for all, when the call returns. Later changes of the buffer do
-// not matter, though no receive is posted yet (a program may not rely on it). A message for which the shelf has no room
-// goes the usual way. An ended multicast makes room.
-TEST_F(Multicast, LiesOnAShelfOnceForAll) {
+// Through memory a long message lies in a broadcast segment, once for all, when the call returns. Later changes of the
+// buffer do not matter, though no receive is posted yet (a program may not rely on it). A message for which the segment
+// has no room goes the usual way. An ended multicast makes room.
+TEST_F(Multicast, LiesInABroadcastSegmentOnceForAll) {
   constexpr int size = 4;
   start(size, {"CANELE_EXPERT_SHM_BROADCAST_SEGMENT=on"}, true, "shm");
   for (unsigned round = 0; round < 6; ++round) {
@@ -238,7 +239,7 @@ TEST_F(Multicast, LiesOnAShelfOnceForAll) {
   expect_clean();
 }
 
-TEST_F(Multicast, GoesTheUsualWayWhereTheShelfIsFull) {
+TEST_F(Multicast, TakesTheNormalPathWhereTheSegmentIsFull) {
   constexpr int size = 3;
   constexpr std::size_t count = 6, length = 3u << 20;  // two fit
   start(size, {"CANELE_EXPERT_SHM_BROADCAST_SEGMENT=on"}, true, "shm");
@@ -247,7 +248,7 @@ TEST_F(Multicast, GoesTheUsualWayWhereTheShelfIsFull) {
   std::deque<Received> got[size];
   for (std::size_t i = 0; i < count; ++i) {
     bytes.push_back(pattern(i == 4 ? 5u << 20 : length, static_cast<unsigned>(i)));  // one that is too long for the
-                                                                                     // shelf
+                                                                                     // segment
     ASSERT_EQ(send(0, others(size, 0), 5, bytes.back(), &sent.emplace_back()), CANELE_OK);
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -261,7 +262,7 @@ TEST_F(Multicast, GoesTheUsualWayWhereTheShelfIsFull) {
 }
 
 // A receive that is too short, one that waits for its header, and order with plain sends: all as for other messages.
-TEST_F(Multicast, ShelvedIsReceivedLikeAnyOther) {
+TEST_F(Multicast, InASegmentIsReceivedLikeAnyOther) {
   start(3, {"CANELE_EXPERT_SHM_BROADCAST_SEGMENT=on"}, true, "shm");
   const std::vector<std::uint8_t> first = pattern(100'000, 1), second = pattern(100'000, 2), third = pattern(70'000, 3);
   canele_request_t sent[3] = {};
@@ -286,7 +287,7 @@ TEST_F(Multicast, ShelvedIsReceivedLikeAnyOther) {
 }
 
 // A chain whose first two ranks have no receive: they forward from memory of their own, and deliver from it later.
-TEST_F(Multicast, IsHandedOnBeforeItIsReceived) {
+TEST_F(Multicast, IsForwardedBeforeItIsReceived) {
   start(4);
   const auto bytes = pattern(1'000'000, 2);
   Received got[4];
@@ -304,9 +305,9 @@ TEST_F(Multicast, IsHandedOnBeforeItIsReceived) {
   expect_clean();
 }
 
-// A rank that asks before its server's envelope has come gets the data nevertheless, also where nothing is received
+// A rank that asks before its parent's envelope has come gets the data nevertheless, also where nothing is received
 // yet.
-TEST_F(Multicast, ServesWhoAskedBeforeTheEnvelope) {
+TEST_F(Multicast, AnswersACtsThatCameBeforeTheEnvelope) {
   start(3, {}, false);
   meet(0, 2);
   meet(1, 2);  // but not 0 and 1: the envelope waits for their connection
@@ -319,8 +320,8 @@ TEST_F(Multicast, ServesWhoAskedBeforeTheEnvelope) {
     job_->engine(0).step();
     job_->engine(2).step();
   }
-  for (int i = 0; i < 100 && job_->engine(1).casts.unknown == 0; ++i) job_->engine(1).step();
-  ASSERT_EQ(job_->engine(1).casts.unknown, 1u) << "rank 2 was to ask first";
+  for (int i = 0; i < 100 && job_->engine(1).multicasts.unannounced == 0; ++i) job_->engine(1).step();
+  ASSERT_EQ(job_->engine(1).multicasts.unannounced, 1u) << "rank 2 was to ask first";
   ASSERT_TRUE(job_->finish(got[2].request)) << "it was forgotten that rank 2 had asked";
   EXPECT_TRUE(got[2].bytes == bytes);
   EXPECT_EQ(job_->engine(1).counters.read(Counter::multicasts_forwarded), 1u);
@@ -330,7 +331,7 @@ TEST_F(Multicast, ServesWhoAskedBeforeTheEnvelope) {
   expect_clean();
 }
 
-// Without memory for that, the ranks are told to ask the root.
+// Without memory for that, the ranks are redirected to the root.
 TEST_F(Multicast, IsAskedOfTheRootWhereMemoryIsShort) {
   start(4, {"CANELE_MULTICAST_MEMORY=1000"});
   const auto bytes = pattern(100'000, 3);
@@ -348,7 +349,7 @@ TEST_F(Multicast, IsAskedOfTheRootWhereMemoryIsShort) {
   expect_clean();
 }
 
-// A rank that asks after its server has delivered, when the server's user may change the data, gets it from the root.
+// A rank that asks after its parent has delivered, when the parent's user may change the data, gets it from the root.
 TEST_F(Multicast, NeverWaitsForAThirdProgram) {
   start(3);
   const auto bytes = pattern(500'000, 4);
@@ -395,18 +396,18 @@ TEST_F(Multicast, KeepsItsPlaceAmongSends) {
 }
 
 // A receive without a buffer sees the header, and then gets its buffer. Another one is too short, and is told so.
-TEST_F(Multicast, MeetsLateAndShortReceives) {
+TEST_F(Multicast, MeetsUnboundAndShortReceives) {
   start(4);
   const auto bytes = pattern(300'000, 6);
-  canele_request_t request{}, late{};
+  canele_request_t request{}, unbound{};
   Received got[4];
-  ASSERT_EQ(canele_irecv_late(sessions_[1], 0, 5, CANELE_TAG_EXACT, &late), CANELE_OK);
+  ASSERT_EQ(canele_irecv_late(sessions_[1], 0, 5, CANELE_TAG_EXACT, &unbound), CANELE_OK);
   post(2, 0, 5, 1000, &got[2]);
   post(3, 0, 5, bytes.size(), &got[3]);
   ASSERT_EQ(send(0, {1, 2, 3}, 5, bytes, &request, CANELE_SHAPE_CHAIN, nullptr, 16), CANELE_OK);
-  ASSERT_TRUE(job_->until([&] { return comm::request_of(&late).stage == comm::Request::Stage::held; }));
+  ASSERT_TRUE(job_->until([&] { return comm::request_of(&unbound).stage == comm::Request::Stage::matched_unbound; }));
   std::uint8_t header[16];
-  ASSERT_EQ(canele_receive_peek(&late, header, sizeof header), CANELE_OK);
+  ASSERT_EQ(canele_receive_peek(&unbound, header, sizeof header), CANELE_OK);
   EXPECT_TRUE(std::equal(std::begin(header), std::end(header), bytes.begin()));
   arrives(got[3], bytes);
   ASSERT_TRUE(job_->finish(got[2].request));
@@ -414,15 +415,15 @@ TEST_F(Multicast, MeetsLateAndShortReceives) {
   EXPECT_TRUE(std::equal(got[2].bytes.begin(), got[2].bytes.end(), bytes.begin()));
   got[1].bytes.resize(bytes.size());
   const canele_data_t data = canele_data_contiguous(got[1].bytes.data(), bytes.size());
-  ASSERT_EQ(canele_receive_bind(&late, &data), CANELE_OK);
-  ASSERT_TRUE(job_->finish(late));
+  ASSERT_EQ(canele_receive_bind(&unbound, &data), CANELE_OK);
+  ASSERT_TRUE(job_->finish(unbound));
   EXPECT_TRUE(got[1].bytes == bytes);
   ASSERT_TRUE(job_->finish(request));
   expect_clean();
 }
 
 // In a chain the urgent destination comes first, wherever it was named.
-TEST_F(Multicast, ServesTheUrgentFirst) {
+TEST_F(Multicast, SendsToTheUrgentFirst) {
   start(4);
   const auto bytes = pattern(100'000, 7);
   Received got[4];
@@ -439,7 +440,7 @@ TEST_F(Multicast, ServesTheUrgentFirst) {
 }
 
 // The middle rank dies at every point of the transfer: the others have the data, the root's request names it.
-TEST_F(Multicast, OutlivesItsServer) {
+TEST_F(Multicast, OutlivesItsParent) {
   for (int turns = 0; turns < 300; turns += turns < 24 ? 1 : 40) {
     SCOPED_TRACE(turns);
     start(3);
@@ -485,13 +486,13 @@ TEST_F(Multicast, EndsWithItsRoot) {
       }
     }
     for (const int rank : {1, 2, 3}) {
-      EXPECT_EQ(job_->engine(rank).casts.own.pending, 0u);
-      EXPECT_EQ(job_->engine(rank).casts.stock_bytes, 0u) << rank;
+      EXPECT_EQ(job_->engine(rank).multicasts.session.pending, 0u);
+      EXPECT_EQ(job_->engine(rank).multicasts.relay_bytes, 0u) << rank;
     }
   }
 }
 
-TEST_F(Multicast, RefusesNonsense) {
+TEST_F(Multicast, RejectsMalformedPackets) {
   start(3);
   const auto bytes = pattern(10, 1);
   canele_request_t request{};

@@ -107,27 +107,27 @@ TEST_P(PointToPoint, SynchronousSendWaitsForTheMatch) {
   }
 }
 
-struct Late {
+struct Unbound {
   std::vector<std::uint8_t> memory;
   canele_data_t data{};
   std::uint64_t header = 0;
   unsigned events = 0;
 };
 
-void on_late(canele_request_t* request, unsigned events, void* argument) {
-  auto& late = *static_cast<Late*>(argument);
-  late.events |= events;
+void on_unbound(canele_request_t* request, unsigned events, void* argument) {
+  auto& unbound = *static_cast<Unbound*>(argument);
+  unbound.events |= events;
   if ((events & CANELE_EVENT_HEADER) == 0) return;
   canele_status_t envelope;
   ASSERT_EQ(canele_receive_envelope(request, &envelope), CANELE_OK);
-  ASSERT_EQ(canele_receive_peek(request, &late.header, sizeof late.header), CANELE_OK) << canele_error_detail();
-  EXPECT_EQ(late.header, envelope.length);
-  late.memory.resize(envelope.length);
-  late.data = canele_data_contiguous(late.memory.data(), late.memory.size());
-  ASSERT_EQ(canele_receive_bind(request, &late.data), CANELE_OK);
+  ASSERT_EQ(canele_receive_peek(request, &unbound.header, sizeof unbound.header), CANELE_OK) << canele_error_detail();
+  EXPECT_EQ(unbound.header, envelope.length);
+  unbound.memory.resize(envelope.length);
+  unbound.data = canele_data_contiguous(unbound.memory.data(), unbound.memory.size());
+  ASSERT_EQ(canele_receive_bind(request, &unbound.data), CANELE_OK);
 }
 
-TEST_P(PointToPoint, LateReceivePeeksThenBinds) {
+TEST_P(PointToPoint, UnboundReceivePeeksThenBinds) {
   for (const std::size_t size : {16u, 5'000u, 400'000u}) {
     for (const bool posted : {true, false}) {
       auto out = pattern(size, 4);
@@ -136,9 +136,9 @@ TEST_P(PointToPoint, LateReceivePeeksThenBinds) {
       const canele_data_t data = canele_data_contiguous(out.data(), size);
       const canele_send_options_t options{sizeof options, 0, 0, 8};
       canele_request_t send{}, receive{};
-      Late late;
+      Unbound unbound;
       const auto post = [&] {
-        canele_request_on_event(&receive, CANELE_EVENT_HEADER | CANELE_EVENT_FINALIZED, on_late, &late);
+        canele_request_on_event(&receive, CANELE_EVENT_HEADER | CANELE_EVENT_FINALIZED, on_unbound, &unbound);
         ASSERT_EQ(canele_irecv_late(s_[1], 0, 2, CANELE_TAG_EXACT, &receive), CANELE_OK);
       };
       if (posted) post();
@@ -148,8 +148,8 @@ TEST_P(PointToPoint, LateReceivePeeksThenBinds) {
         post();
       }
       ASSERT_TRUE(job_.finish(receive) && job_.finish(send));
-      ASSERT_TRUE(job_.until([&] { return (late.events & CANELE_EVENT_FINALIZED) != 0; }));
-      EXPECT_EQ(late.memory, out);
+      ASSERT_TRUE(job_.until([&] { return (unbound.events & CANELE_EVENT_FINALIZED) != 0; }));
+      EXPECT_EQ(unbound.memory, out);
     }
   }
 }

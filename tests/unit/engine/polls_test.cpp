@@ -73,7 +73,7 @@ class Polling : public testing::TestWithParam<Form> {
 
   /// Starts a job whose ranks are connected and have nothing to do; rank 0 has a receive pending.
   void start(unsigned cores, bool by_this_thread) {
-    comm::empty_looks = {};
+    comm::poller_state = {};
     platform_ = std::make_unique<Cores>(cores);
     platform_->one_thread = by_this_thread;
     JobOptions options;

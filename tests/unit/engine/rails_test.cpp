@@ -57,12 +57,12 @@ class Mortal final : public drivers::Driver, drivers::DriverEvents, drivers::Dri
                         std::size_t n, drivers::Token token) override {
     return swallows() ? Status::ok : inner_->bulk_send(peer, key, offset, pieces, count, n, token);
   }
-  Status expose_impl(Rank peer, drivers::Access a, const iovec* p, int n, drivers::Exposure* e) override {
-    return inner_->expose(peer, a, p, n, e);
+  Status register_memory_impl(Rank peer, drivers::RmaOp a, const iovec* p, int n, drivers::MemoryKey* e) override {
+    return inner_->register_memory(peer, a, p, n, e);
   }
-  Status remote_copy_impl(Rank peer, drivers::Access a, std::span<const std::byte> e, std::uint64_t o, const iovec* p,
-                          int n, std::size_t s, drivers::Token t) override {
-    return swallows() ? Status::failed : inner_->remote_copy(peer, a, e, o, p, n, s, t);
+  Status rma_impl(Rank peer, drivers::RmaOp a, std::span<const std::byte> e, std::uint64_t o, const iovec* p, int n,
+                  std::size_t s, drivers::Token t) override {
+    return swallows() ? Status::failed : inner_->rma(peer, a, e, o, p, n, s, t);
   }
   int poll_impl(int budget) override {
     const int events_seen = inner_->poll(budget);
@@ -82,11 +82,11 @@ class Mortal final : public drivers::Driver, drivers::DriverEvents, drivers::Dri
   drivers::Take packet(Rank from, std::span<const std::byte> bytes) override {
     return swallows() || told_ ? drivers::Take::taken : outer_->events->packet(from, bytes);
   }
-  int landing(Rank from, std::uint64_t key, std::uint64_t at, std::uint64_t n, iovec* out, int max) override {
-    return swallows() || told_ ? 0 : outer_->events->landing(from, key, at, n, out, max);
+  int bulk_destination(Rank from, std::uint64_t key, std::uint64_t at, std::uint64_t n, iovec* out, int max) override {
+    return swallows() || told_ ? 0 : outer_->events->bulk_destination(from, key, at, n, out, max);
   }
-  void landed(Rank from, std::uint64_t key, std::uint64_t at, std::uint64_t n) override {
-    if (!told_) outer_->events->landed(from, key, at, n);
+  void bulk_written(Rank from, std::uint64_t key, std::uint64_t at, std::uint64_t n) override {
+    if (!told_) outer_->events->bulk_written(from, key, at, n);
   }
   void done(drivers::Token token, Status status) override {
     if (!told_) outer_->events->done(token, status);
@@ -187,14 +187,14 @@ class Rails : public testing::TestWithParam<Pair> {
     transfers_.clear();
   }
 
-  std::uint64_t packets(int rank, int slot) {
-    return job_->engine(rank).slots[static_cast<std::size_t>(slot)]->driver->counters.packets_sent;
+  std::uint64_t packets(int rank, int instance) {
+    return job_->engine(rank).instances[static_cast<std::size_t>(instance)]->driver->counters.packets_sent;
   }
   bool both_up() {
     return job_->until([&] {
       for (int rank = 0; rank < 2; ++rank) {
-        for (int slot : {1, 2}) {
-          if (job_->engine(rank).slots[static_cast<std::size_t>(slot)]->connected_peers == 0) return false;
+        for (int instance : {1, 2}) {
+          if (job_->engine(rank).instances[static_cast<std::size_t>(instance)]->connected_peers == 0) return false;
         }
       }
       return true;
@@ -220,10 +220,10 @@ TEST_P(Rails, CarryTogetherAndInOrder) {
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_GT(packets(rank, 1), 0u);
     const comm::Peer* peer = job_->engine(rank).peers[1 - rank];
-    ASSERT_NE(peer->bundle, nullptr);
-    EXPECT_LT(peer->bundle->sent.size(), comm::Bundle::most_packets);
-    EXPECT_TRUE(peer->bundle->early.empty());
-    EXPECT_TRUE(peer->bundle->landings.empty());
+    ASSERT_NE(peer->rail_group, nullptr);
+    EXPECT_LT(peer->rail_group->sent.size(), comm::RailGroup::most_packets);
+    EXPECT_TRUE(peer->rail_group->early.empty());
+    EXPECT_TRUE(peer->rail_group->destinations.empty());
   }
 }
 
@@ -246,7 +246,7 @@ TEST_P(Rails, OneMayDieAtAnyMoment) {
     finish_all();
     for (int rank = 0; rank < 2; ++rank) {
       EXPECT_EQ(job_->engine(rank).counters.read(comm::Counter::rails_failed), 1u) << "seed " << seed;
-      EXPECT_TRUE(job_->engine(rank).peers[1 - rank]->bundle->landings.empty());
+      EXPECT_TRUE(job_->engine(rank).peers[1 - rank]->rail_group->destinations.empty());
     }
     job_.reset();
     for (auto& one : illness[kind]) one.swallows = one.tells = false;
@@ -256,17 +256,17 @@ TEST_P(Rails, OneMayDieAtAnyMoment) {
 
 /// More packets than may be unacknowledged, both ways, before any poll: the acknowledgements must get through.
 TEST_P(Rails, FloodsBothWaysOpenEachOthersWindows) {
-  constexpr std::size_t count = 3 * comm::Bundle::most_packets;
-  constexpr std::uint64_t wire_charge = comm::wire::charge_of_eager(8);
+  constexpr std::size_t count = 3 * comm::RailGroup::most_packets;
+  constexpr std::uint64_t wire_cost = comm::wire::credit_cost_of_eager(8);
   start(0);
   finish_all();
   ASSERT_TRUE(both_up());
   for (int rank = 0; rank < 2; ++rank) {  // so that credit is not what stops them
     comm::Engine& receiver = job_->engine(rank);
-    comm::Allowance& allowance = receiver.peers[1 - rank]->allowance;
-    for (std::uint64_t* account :
-         {&allowance.granted, &allowance.lent, &receiver.credit.lent, &job_->engine(1 - rank).peers[rank]->credit}) {
-      *account += count * wire_charge;
+    comm::ReceiveWindow& receive_window = receiver.peers[1 - rank]->receive_window;
+    for (std::uint64_t* account : {&receive_window.granted, &receive_window.reserved, &receiver.credit.reserved,
+                                   &job_->engine(1 - rank).peers[rank]->credit}) {
+      *account += count * wire_cost;
     }
   }
   std::vector<std::uint64_t> values(count), got(2 * count);
@@ -277,7 +277,7 @@ TEST_P(Rails, FloodsBothWaysOpenEachOthersWindows) {
     ASSERT_EQ(canele_isend(s_[from], 1 - static_cast<int>(from), 5, &values[i % count], 8, &sends[i]), CANELE_OK);
   }
   for (int rank = 0; rank < 2; ++rank) {
-    EXPECT_EQ(job_->engine(rank).peers[1 - rank]->bundle->sent.size(), comm::Bundle::most_packets);
+    EXPECT_EQ(job_->engine(rank).peers[1 - rank]->rail_group->sent.size(), comm::RailGroup::most_packets);
   }
   for (std::size_t i = 0; i < 2 * count; ++i) {
     const auto from = i / count;
@@ -318,20 +318,20 @@ TEST(UnusedRail, MayFailWhileAnotherDriverCarries) {
     if (round > 0) break;
     comm::Engine& engine = job.engine(0);
     engine.lock_for_callback();
-    comm::peers::rail_failed(engine, comm::peers::add_rail(engine.peer(1), engine.slots[2].get()));
+    comm::peers::rail_failed(engine, comm::peers::add_rail(engine.peer(1), engine.instances[2].get()));
     engine.unlock();
   }
 }
 
 /// Ranks may prefer different drivers of the same pair: bytes that one driver has written mean nothing to another.
-TEST(UnusedRail, AnExposureOfAnotherDriverIsNotRead) {
+TEST(UnusedRail, AMemoryKeyOfAnotherDriverIsNotUsed) {
   LocalJob job;
   const auto s = job.open("disagree");
-  job.engine(1).pushes = false;
+  job.engine(1).receiver_initiated = false;
   std::vector<std::uint64_t> out(100'000, 7), in(out.size());
   for (const bool agree : {true, false}) {
     std::fill(in.begin(), in.end(), 0);
-    if (!agree) job.engine(1).slots[1]->label = "another";
+    if (!agree) job.engine(1).instances[1]->label = "another";
     canele_request_t send{}, receive{};
     canele_isend(s[0], 1, 1, out.data(), out.size() * sizeof out[0], &send);
     job.step_all();  // it comes unexpected
@@ -343,14 +343,14 @@ TEST(UnusedRail, AnExposureOfAnotherDriverIsNotRead) {
 }
 
 /// Two connected ranks on two rails; rank 0 receives a large message whose bytes rank 1 has yet to send.
-class TwoLandings : public testing::Test {
+class TwoDestinations : public testing::Test {
  protected:
-  TwoLandings() : job_(options()), s_(job_.open("landings")) {
+  TwoDestinations() : job_(options()), s_(job_.open("destinations")) {
     canele_request_t send{}, receive{};
     canele_irecv(s_[0], 1, 1, CANELE_TAG_EXACT, nullptr, 0, &receive);
     canele_isend(s_[1], 0, 1, nullptr, 0, &send);
     EXPECT_TRUE(job_.finish(receive));
-    EXPECT_TRUE(job_.until([&] { return slot(1).connected_peers > 0 && slot(2).connected_peers > 0; }));
+    EXPECT_TRUE(job_.until([&] { return instance(1).connected_peers > 0 && instance(2).connected_peers > 0; }));
     canele_irecv(s_[0], 1, 2, CANELE_TAG_EXACT, memory_.data(), memory_.size(), &receive_);
     engine().lock_for_callback();
     comm::Request& request = comm::request_of(&receive_);
@@ -359,7 +359,7 @@ class TwoLandings : public testing::Test {
     comm::rendezvous::stream(engine(), request, engine().peer(1), 77, memory_.size());
     key_ = request.handle;
   }
-  ~TwoLandings() override { engine().unlock(); }
+  ~TwoDestinations() override { engine().unlock(); }
 
   static JobOptions options() {
     JobOptions made;
@@ -369,13 +369,14 @@ class TwoLandings : public testing::Test {
     return made;
   }
   comm::Engine& engine() { return job_.engine(0); }
-  comm::DriverSlot& slot(std::size_t which) { return *engine().slots[which]; }
-  int land(std::size_t which) {
+  comm::DriverInstance& instance(std::size_t which) { return *engine().instances[which]; }
+  int ask(std::size_t which) {
     iovec piece;
-    return comm::rendezvous::landing(engine(), engine().peer(1), slot(which), key_, 0, memory_.size(), &piece, 1);
+    return comm::rendezvous::bulk_destination(engine(), engine().peer(1), instance(which), key_, 0, memory_.size(),
+                                              &piece, 1);
   }
-  void landed(std::size_t which) {
-    comm::rendezvous::landed(engine(), engine().peer(1), slot(which), key_, memory_.size());
+  void bulk_written(std::size_t which) {
+    comm::rendezvous::bulk_written(engine(), engine().peer(1), instance(which), key_, memory_.size());
   }
   bool ended() { return comm::request_of(&receive_).finalized(); }
 
@@ -386,38 +387,38 @@ class TwoLandings : public testing::Test {
   std::uint64_t key_ = 0;
 };
 
-TEST_F(TwoLandings, OfOneTransferAreNotTaken) {
-  EXPECT_EQ(land(1), 1);
-  EXPECT_EQ(land(2), 0) << "the first driver still writes there";
-  landed(1);
+TEST_F(TwoDestinations, OfOneTransferAreNotTaken) {
+  EXPECT_EQ(ask(1), 1);
+  EXPECT_EQ(ask(2), 0) << "the first driver still writes there";
+  bulk_written(1);
   EXPECT_TRUE(ended());
   EXPECT_EQ(comm::request_of(&receive_).status_error, CANELE_OK);
 }
 
-TEST_F(TwoLandings, AReceiveOutlivesItsPeerUntilTheDriverHasLetGo) {
-  EXPECT_EQ(land(1), 1);
-  engine().fail_peer(engine().peer(1), CANELE_EPROTOCOL, true, "nonsense by the other rail", &slot(2));
+TEST_F(TwoDestinations, AReceiveOutlivesItsPeerUntilTheDriverHasLetGo) {
+  EXPECT_EQ(ask(1), 1);
+  engine().fail_peer(engine().peer(1), CANELE_EPROTOCOL, true, "malformed data by the other rail", &instance(2));
   EXPECT_FALSE(ended()) << "the driver of the first rail still writes there";
-  EXPECT_EQ(land(1), 0) << "nothing more is wanted";
-  landed(1);
+  EXPECT_EQ(ask(1), 0) << "nothing more is wanted";
+  bulk_written(1);
   EXPECT_TRUE(ended());
   EXPECT_EQ(comm::request_of(&receive_).status_error, CANELE_EPROTOCOL);
 }
 
-TEST_F(TwoLandings, TheFailureOfTheRailIsALettingGo) {
-  EXPECT_EQ(land(1), 1);
+TEST_F(TwoDestinations, TheFailureOfTheRailIsALettingGo) {
+  EXPECT_EQ(ask(1), 1);
   engine().fail_peer(engine().peer(1), CANELE_EPEER, false, "it has left");
   EXPECT_FALSE(ended());
-  comm::peers::driver_failed(engine(), slot(1), 1, true, "closed");
+  comm::peers::driver_failed(engine(), instance(1), 1, true, "closed");
   EXPECT_TRUE(ended());
 }
 
-TEST_F(TwoLandings, SoIsItsNextPacketWhichIsRefused) {
-  EXPECT_EQ(land(1), 1);
-  engine().fail_peer(engine().peer(1), CANELE_EPROTOCOL, true, "nonsense by the other rail", &slot(2));
+TEST_F(TwoDestinations, SoIsItsNextPacketWhichIsRefused) {
+  EXPECT_EQ(ask(1), 1);
+  engine().fail_peer(engine().peer(1), CANELE_EPROTOCOL, true, "malformed data by the other rail", &instance(2));
   EXPECT_FALSE(ended());
   engine().unlock();
-  EXPECT_EQ(slot(1).packet(1, std::vector<std::byte>(20)), drivers::Take::refused);
+  EXPECT_EQ(instance(1).packet(1, std::vector<std::byte>(20)), drivers::Take::rejected);
   engine().lock_for_callback();
   EXPECT_TRUE(ended()) << "after refused the driver has let go, and says nothing more";
 }

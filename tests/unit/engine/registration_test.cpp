@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t large = 1 << 20;  // by rendezvous
 
-enum class Kind { small_send, large_send, receive, early_receive, late_receive, multicast, active };
+enum class Kind { small_send, large_send, receive, early_receive, unbound_receive, multicast, active };
 struct Case {
   const char* driver;
   Kind kind;
@@ -81,7 +81,7 @@ class Registration : public testing::TestWithParam<Case> {
       case Kind::early_receive:
         code = canele_irecv(s_[0], 1, 7, CANELE_TAG_EXACT, here_.data(), 8, &request());
         break;
-      case Kind::late_receive:
+      case Kind::unbound_receive:
         code = canele_irecv_late(s_[0], 1, 7, CANELE_TAG_EXACT, &request());
         break;
       case Kind::multicast:
@@ -96,8 +96,8 @@ class Registration : public testing::TestWithParam<Case> {
   /// Does what is left until the request ends, after the post and the registration.
   void complete(Kind kind) {
     if (kind == Kind::large_send) other_receives(large);
-    if (kind == Kind::receive || kind == Kind::late_receive) other_sends();
-    if (kind != Kind::late_receive) return;
+    if (kind == Kind::receive || kind == Kind::unbound_receive) other_sends();
+    if (kind != Kind::unbound_receive) return;
     canele_status_t envelope{};
     ASSERT_TRUE(job_.until([&] { return canele_receive_envelope(&request(), &envelope) == CANELE_OK; }));
     const canele_data_t data = canele_data_contiguous(here_.data(), 8);
@@ -196,8 +196,8 @@ TEST_P(Registration, ARequestInAQueueIsNotPosted) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const char* driver : {"shm", "tcp"}) {
-    for (const Kind kind : {Kind::small_send, Kind::large_send, Kind::receive, Kind::early_receive, Kind::late_receive,
-                            Kind::multicast, Kind::active}) {
+    for (const Kind kind : {Kind::small_send, Kind::large_send, Kind::receive, Kind::early_receive,
+                            Kind::unbound_receive, Kind::multicast, Kind::active}) {
       for (const bool queue : {false, true}) {
         for (const bool before : {false, true}) all.push_back({driver, kind, queue, before});
       }
@@ -207,8 +207,8 @@ std::vector<Case> cases() {
 }
 
 std::string name_of(const testing::TestParamInfo<Case>& info) {
-  constexpr const char* kinds[] = {"SmallSend",   "LargeSend", "Receive", "EarlyReceive",
-                                   "LateReceive", "Multicast", "Active"};
+  constexpr const char* kinds[] = {"SmallSend",      "LargeSend", "Receive", "EarlyReceive",
+                                   "UnboundReceive", "Multicast", "Active"};
   return std::string(info.param.driver) + kinds[static_cast<int>(info.param.kind)] +
          (info.param.queue ? "Queue" : "Callback") + (info.param.before ? "Before" : "After");
 }

@@ -12,24 +12,24 @@ namespace {
 
 TEST(SessionNames, EachOpeningIsToldOnce) {
   SessionNames names;
-  EXPECT_FALSE(names.is_told(0, 1)) << "the number that it begins with";
-  EXPECT_TRUE(names.tell(0, 1));
-  EXPECT_FALSE(names.tell(0, 1));
-  EXPECT_TRUE(names.tell(7, 1)) << "another one";
-  EXPECT_FALSE(names.tell(0, 1)) << "is known, though it was not the last";
-  EXPECT_TRUE(names.is_told(0, 1) && names.is_told(7, 1));
-  EXPECT_FALSE(names.is_told(3, 1) || names.is_told(8, 1)) << "between, and behind";
-  EXPECT_TRUE(names.tell(7, 2)) << "opened again";
-  EXPECT_FALSE(names.is_told(7, 1));
-  EXPECT_TRUE(names.is_told(7, 2));
+  EXPECT_FALSE(names.is_announced(0, 1)) << "the number that it begins with";
+  EXPECT_TRUE(names.announce(0, 1));
+  EXPECT_FALSE(names.announce(0, 1));
+  EXPECT_TRUE(names.announce(7, 1)) << "another one";
+  EXPECT_FALSE(names.announce(0, 1)) << "is known, though it was not the last";
+  EXPECT_TRUE(names.is_announced(0, 1) && names.is_announced(7, 1));
+  EXPECT_FALSE(names.is_announced(3, 1) || names.is_announced(8, 1)) << "between, and behind";
+  EXPECT_TRUE(names.announce(7, 2)) << "opened again";
+  EXPECT_FALSE(names.is_announced(7, 1));
+  EXPECT_TRUE(names.is_announced(7, 2));
 }
 
 TEST(SessionNames, ThePeersNumbersLeadToItsSessions) {
   SessionNames names;
   Session one, other;
   EXPECT_EQ(names.find(0), nullptr);
-  EXPECT_EQ(names.hear(0, one), nullptr);
-  names.hear(9, other);
+  EXPECT_EQ(names.learn(0, one), nullptr);
+  names.learn(9, other);
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(names.find(0), &one);
     EXPECT_EQ(names.find(9), &other);
@@ -38,7 +38,7 @@ TEST(SessionNames, ThePeersNumbersLeadToItsSessions) {
   }
   EXPECT_EQ(names.look_up(0), &one);
   EXPECT_EQ(names.look_up(5), nullptr);
-  EXPECT_EQ(names.hear(0, other), &one) << "what it meant before";
+  EXPECT_EQ(names.learn(0, other), &one) << "what it meant before";
   EXPECT_EQ(names.find(0), &other) << "it has announced another one by that number";
 }
 

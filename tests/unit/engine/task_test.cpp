@@ -84,7 +84,7 @@ TEST_F(Tasks, IsCalledByTheWorkerAndByWhoWaits) {
   EXPECT_EQ(canele_condition_wait(job_.handle(0), &ending.condition, 1), CANELE_OK);
 }
 
-TEST_F(Tasks, ASleepingHelperComesForIt) {
+TEST_F(Tasks, ASleepingOnDemandThreadComesForIt) {
   ASSERT_EQ(canele_worker_use(job_.handle(0), CANELE_WORKER_AUTO), CANELE_OK);
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(submit(task_, calls_), CANELE_OK);

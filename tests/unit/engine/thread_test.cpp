@@ -134,8 +134,8 @@ INSTANTIATE_TEST_SUITE_P(Modes, Threads,
 class Rows : public testing::Test {
  protected:
   Rows() {
-    if (engine_.crowded) return;
-    engine_.waiters.crowd.yielded(true);  // other threads had the core meanwhile
+    if (engine_.oversubscribed) return;
+    engine_.waiters.heuristics.yielded(true);  // other threads had the core meanwhile
   }
   comm::Engine::Spin plan() {
     comm::Engine::Spin spin;
@@ -147,7 +147,7 @@ class Rows : public testing::Test {
 };
 
 TEST_F(Rows, EndAfterSomeThousandWaits) {
-  if (engine_.crowded) GTEST_SKIP() << "more ranks than cores";
+  if (engine_.oversubscribed) GTEST_SKIP() << "more ranks than cores";
   int row = 1;
   while (engine_.plan_spin_beside(1).turns > 0) ++row;
   EXPECT_EQ(row, 4096);
@@ -155,7 +155,7 @@ TEST_F(Rows, EndAfterSomeThousandWaits) {
 }
 
 TEST_F(Rows, BeginWithTimeForTheOtherSideToChangeThreads) {
-  if (engine_.crowded) GTEST_SKIP() << "more ranks than cores";
+  if (engine_.oversubscribed) GTEST_SKIP() << "more ranks than cores";
   const comm::Engine::Spin usual = engine_.plan_spin_beside(1);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(engine_.plan_spin_beside(1).turns, usual.turns);
   std::thread([&] {
@@ -169,7 +169,7 @@ TEST_F(Rows, BeginWithTimeForTheOtherSideToChangeThreads) {
 }
 
 TEST_F(Rows, AreNotWaitedForWhereEachThreadHasOneMessage) {
-  if (engine_.crowded) GTEST_SKIP() << "more ranks than cores";
+  if (engine_.oversubscribed) GTEST_SKIP() << "more ranks than cores";
   const comm::Engine::Spin usual = engine_.plan_spin_beside(1);
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(plan().turns, usual.turns);

@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(Drivers, Trace, testing::Values("shm", "tcp"),
 TEST(NoTrace, CostsNothing) {
   LocalJob job;
   EXPECT_EQ(job.engine(0).event_log, nullptr);
-  EXPECT_FALSE(job.engine(0).looks_closely);
+  EXPECT_FALSE(job.engine(0).inspect_deliveries);
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST_F(WaitAny, EachOfThoseThatAreDoneHasItsTurn) {
   for (const std::uint64_t i : {0u, 1u, 3u}) send(1, 10 + i, sends[i]);
   ASSERT_TRUE(job_.finish(receives[0]) && job_.finish(receives[1]) && job_.finish(receives[3]));
   std::vector<std::size_t> found;
-  comm::empty_looks = {};
+  comm::poller_state = {};
   for (int turn = 0; turn < 6; ++turn) {
     std::size_t index = 9;
     ASSERT_EQ(canele_wait_any(4, list, &index, nullptr), CANELE_OK);

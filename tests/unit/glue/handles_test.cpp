@@ -45,7 +45,7 @@ TEST(Handles, StaleHandleDoesNotFindTheNextOwner) {
   EXPECT_EQ(pool.find(second), b);
 }
 
-TEST(Handles, RefusesOtherKindsReservedAndUnknownIndexes) {
+TEST(Handles, RejectsOtherKindsReservedAndUnknownIndexes) {
   static Pool pool;
   int handle = 0;
   pool.acquire(&handle);

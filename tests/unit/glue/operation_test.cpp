@@ -73,7 +73,7 @@ TEST(Operation, TakesAByteForAnUnsignedChar) {
   EXPECT_EQ(code_for(MPI_MINLOC, MPI_BYTE), MPI_ERR_OP);
 }
 
-TEST(Operation, RefusesWhatMpiDoesNotAllow) {
+TEST(Operation, RejectsWhatMpiDoesNotAllow) {
   EXPECT_EQ(code_for(MPI_BAND, MPI_DOUBLE), MPI_ERR_OP);
   EXPECT_EQ(code_for(MPI_LAND, MPI_FLOAT), MPI_ERR_OP);
   EXPECT_EQ(code_for(MPI_BAND, MPI_C_BOOL), MPI_ERR_OP);

@@ -32,15 +32,15 @@ TEST(Requests, TheOneGivenLastIsTakenFirst) {
     ASSERT_NE(first, second);
     free_requests.give(*first);
     free_requests.give(*second);
-    EXPECT_EQ(free_requests.take_kept(), second);
-    EXPECT_EQ(free_requests.take_kept(), first);
+    EXPECT_EQ(free_requests.take_cached(), second);
+    EXPECT_EQ(free_requests.take_cached(), first);
     free_requests.give(*first);
     free_requests.give(*second);
   });
 }
 
 TEST(Requests, AThreadKeepsNoneUntilItNeedsThem) {
-  in_thread([] { EXPECT_EQ(free_requests.take_kept(), nullptr); });
+  in_thread([] { EXPECT_EQ(free_requests.take_cached(), nullptr); });
 }
 
 TEST(Requests, AThreadLeavesNoneBehind) {
@@ -63,7 +63,7 @@ TEST(Requests, AThreadKeepsNoMoreThanItMay) {
     for (Request* request : taken) free_requests.give(*request);
     int kept = 0;
     std::vector<Request*> again;
-    while (Request* request = free_requests.take_kept()) again.push_back(request), ++kept;
+    while (Request* request = free_requests.take_cached()) again.push_back(request), ++kept;
     EXPECT_LE(kept, FreeRequests::kMost);
     EXPECT_GE(kept, FreeRequests::kMost / 2);
     for (Request* request : again) free_requests.give(*request);
@@ -73,11 +73,11 @@ TEST(Requests, AThreadKeepsNoMoreThanItMay) {
 TEST(Requests, AThreadThatHasLeftGoesOnWithoutKeeping) {
   in_thread([] {
     free_requests.give(*free_requests.take());
-    free_requests.leave();
+    free_requests.on_thread_exit();
     Request* request = free_requests.take();  // as the destructor of a variable of the thread may
     ASSERT_NE(request, nullptr);
     free_requests.give(*request);
-    EXPECT_EQ(free_requests.take_kept(), nullptr);
+    EXPECT_EQ(free_requests.take_cached(), nullptr);
   });
 }
 
@@ -98,7 +98,7 @@ TEST(Requests, OneThreadStartsThemAndAnotherFreesThem) {
   });
   for (int i = 0; i < rounds; ++i) {
     Request* request = free_requests.take();
-    request->duties = 0;
+    request->flags = 0;
     std::atomic<MPI_Request>& place = places[static_cast<std::size_t>(i) % room];
     while (place.load() != MPI_REQUEST_NULL) std::this_thread::yield();
     place.store(RequestPool::open(*request));
@@ -107,9 +107,9 @@ TEST(Requests, OneThreadStartsThemAndAnotherFreesThem) {
   EXPECT_LE(requests_pool.used(), used + 2 * (FreeRequests::kMost + FreeRequests::kBatch) + room);
 }
 
-TEST(Requests, AFreedHandleIsRefusedInWords) {
+TEST(Requests, AFreedHandleIsRejectedInWords) {
   Request* request = free_requests.take();
-  request->duties = 0;
+  request->flags = 0;
   const MPI_Request handle = RequestPool::open(*request);
   Request* found = nullptr;
   EXPECT_EQ(get_request(handle, &found), MPI_SUCCESS);

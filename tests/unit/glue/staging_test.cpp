@@ -10,14 +10,14 @@
 
 namespace {
 
+using canele::mpi::Blocks;
 using canele::mpi::Buffer;
 using canele::mpi::drop_reference;
-using canele::mpi::EngineParts;
+using canele::mpi::EngineBlocks;
 using canele::mpi::find_type;
 using canele::mpi::make_resized;
 using canele::mpi::make_vector;
 using canele::mpi::Operator;
-using canele::mpi::Parts;
 using canele::mpi::Slots;
 using canele::mpi::slots_of;
 using canele::mpi::Staging;
@@ -46,20 +46,20 @@ std::array<int, kCount> counted() {
 
 TEST(Staging, ElementsOfAReductionStandInSlots) {
   const Slots plain = slots_of(predefined(MPI_DOUBLE));
-  EXPECT_TRUE(plain.straight);
+  EXPECT_TRUE(plain.dense);
   EXPECT_EQ(plain.pitch, sizeof(double));
   const Slots pair = slots_of(predefined(MPI_DOUBLE_INT));  // 12 bytes in 16
-  EXPECT_FALSE(pair.straight);
-  EXPECT_FALSE(pair.apart);
+  EXPECT_FALSE(pair.dense);
+  EXPECT_FALSE(pair.separate);
   EXPECT_EQ(pair.pitch, 16u);
-  EXPECT_TRUE(slots_of(predefined(MPI_2INT)).straight);
+  EXPECT_TRUE(slots_of(predefined(MPI_2INT)).dense);
   Type* const column = spaced(4, 1);  // reaches far out of its extent
   const Slots apart = slots_of(*column);
-  EXPECT_TRUE(apart.apart);
+  EXPECT_TRUE(apart.separate);
   EXPECT_EQ(apart.pitch, 32u);  // 28 bytes, aligned
   Type* low = nullptr;
   ASSERT_EQ(make_resized(predefined(MPI_INT), -4, 4, &low), MPI_SUCCESS);  // an int like any other
-  EXPECT_TRUE(slots_of(*low).straight);
+  EXPECT_TRUE(slots_of(*low).dense);
   EXPECT_EQ(slots_of(*low).shift, 0);
   drop_reference(*low);
   drop_reference(*column);
@@ -68,11 +68,11 @@ TEST(Staging, ElementsOfAReductionStandInSlots) {
 TEST(Staging, WhatIsOneBlockIsNotCopied) {
   auto cells = counted<12>();
   Staging staging;
-  EngineParts in, out;
-  const Parts parts{bytes(cells.data()), 3, 4, &predefined(MPI_INT)};
-  ASSERT_EQ(staging.input(parts, &in), MPI_SUCCESS);
-  ASSERT_EQ(staging.output(parts, true, &out), MPI_SUCCESS);
-  for (const EngineParts* engine : {&in, &out}) {
+  EngineBlocks in, out;
+  const Blocks blocks{bytes(cells.data()), 3, 4, &predefined(MPI_INT)};
+  ASSERT_EQ(staging.input(blocks, &in), MPI_SUCCESS);
+  ASSERT_EQ(staging.output(blocks, true, &out), MPI_SUCCESS);
+  for (const EngineBlocks* engine : {&in, &out}) {
     EXPECT_EQ(engine->memory, bytes(cells.data()));
     EXPECT_EQ(engine->parts.length, 4 * sizeof(int));
     EXPECT_EQ(engine->parts.lengths, nullptr);
@@ -87,14 +87,14 @@ TEST(Staging, WhatIsOneBlockIsNotCopied) {
   EXPECT_EQ(output, cells.data());
 }
 
-TEST(Staging, PartsWithPlacesOfTheirOwnAreNotCopiedEither) {
+TEST(Staging, BlocksWithPlacesOfTheirOwnAreNotCopiedEither) {
   auto cells = counted<12>();
   const int counts[] = {2, 0, 3};
   const int places[] = {3, 77, -5};
   Staging staging;
-  EngineParts engine;
-  const Parts parts{bytes(cells.data() + 6), 3, 0, &predefined(MPI_INT), counts, places};
-  ASSERT_EQ(staging.output(parts, false, &engine), MPI_SUCCESS);
+  EngineBlocks engine;
+  const Blocks blocks{bytes(cells.data() + 6), 3, 0, &predefined(MPI_INT), counts, places};
+  ASSERT_EQ(staging.output(blocks, false, &engine), MPI_SUCCESS);
   EXPECT_EQ(engine.memory, bytes(cells.data() + 1));  // the lowest part
   EXPECT_EQ(engine.lengths, (std::vector<std::size_t>{8, 0, 12}));
   EXPECT_EQ(engine.offsets, (std::vector<std::size_t>{32, 0, 0}));
@@ -105,14 +105,14 @@ TEST(Staging, ATypeWithGapsIsCopiedAndItsGapsStay) {
   Type* const type = spaced(2, 4);  // cells 0 and 2 of four
   {
     Staging staging;
-    EngineParts in, out;
-    const Parts parts{bytes(cells.data()), 2, 1, type};
-    ASSERT_EQ(staging.input(parts, &in), MPI_SUCCESS);
+    EngineBlocks in, out;
+    const Blocks blocks{bytes(cells.data()), 2, 1, type};
+    ASSERT_EQ(staging.input(blocks, &in), MPI_SUCCESS);
     ASSERT_NE(in.memory, bytes(cells.data()));
     EXPECT_EQ(in.parts.length, 2 * sizeof(int));
     const int* packed = reinterpret_cast<const int*>(in.memory);
     EXPECT_EQ((std::vector<int>(packed, packed + 4)), (std::vector<int>{0, 2, 4, 6}));
-    ASSERT_EQ(staging.output(parts, true, &out), MPI_SUCCESS);
+    ASSERT_EQ(staging.output(blocks, true, &out), MPI_SUCCESS);
     int* result = reinterpret_cast<int*>(out.memory);
     EXPECT_EQ((std::vector<int>(result, result + 4)), (std::vector<int>{0, 2, 4, 6}));  // filled
     for (int i = 0; i < 4; ++i) result[i] = 100 + i;

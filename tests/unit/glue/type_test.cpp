@@ -162,7 +162,7 @@ TEST(Type, PredefinedOnesAreNotCounted) {
   EXPECT_NE(find_type(MPI_BYTE), nullptr);
 }
 
-TEST(Type, WrongArgumentsAreRefused) {
+TEST(Type, WrongArgumentsAreRejected) {
   Type* type = nullptr;
   EXPECT_EQ(canele::mpi::make_contiguous(-1, named(MPI_INT), &type), MPI_ERR_COUNT);
   EXPECT_EQ(canele::mpi::make_vector(1, -1, 1, false, named(MPI_INT), &type), MPI_ERR_ARG);

@@ -32,8 +32,8 @@ class Idling : public testing::Test {
   }
 
   test::FakePlatform platform;
-  Pressure pressure;
-  Idle idle{platform, {2'000, 10'000}, pressure};
+  CpuContention contention;
+  Idle idle{platform, {2'000, 10'000}, contention};
 };
 
 TEST_F(Idling, SpinsThenYieldsThenSleeps) {
@@ -41,14 +41,14 @@ TEST_F(Idling, SpinsThenYieldsThenSleeps) {
   const Times times = until_sleep();
   EXPECT_GT(times.spins, 0);
   EXPECT_GT(times.yields, 1);
-  EXPECT_FALSE(pressure.holds(platform.now));
+  EXPECT_FALSE(contention.holds(platform.now));
 }
 
 TEST_F(Idling, YieldsOnceToWhoKeepsTheCoreAndThenSleepsAtOnce) {
   platform.a_yield_takes = turn;
   EXPECT_EQ(until_sleep().yields, 1);
-  EXPECT_TRUE(pressure.holds(platform.now));
-  EXPECT_EQ(pressure.times(), 1u);
+  EXPECT_TRUE(contention.holds(platform.now));
+  EXPECT_EQ(contention.times(), 1u);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(until_sleep().yields, 0);
 }
 
@@ -56,7 +56,7 @@ TEST_F(Idling, SeesALostTurnThoughThereIsWorkAfterIt) {
   platform.a_yield_takes = turn;
   idle.worked();
   while (idle.next() != Action::yield) continue;
-  EXPECT_TRUE(pressure.holds(platform.now)) << "what has come in that time keeps it from asking again";
+  EXPECT_TRUE(contention.holds(platform.now)) << "what has come in that time keeps it from asking again";
   EXPECT_EQ(until_sleep().yields, 0);
 }
 
@@ -74,21 +74,21 @@ TEST_F(Idling, TriesAYieldAgainMoreAndMoreSeldom) {
 
 TEST_F(Idling, YieldsForLongerWhereSleepsTurnOutShort) {
   constexpr std::uint64_t short_sleep = 100'000, long_sleep = 100'000'000;
-  Patience patience;
+  AdaptiveYield adaptive_yield;
   platform.a_yield_takes = short_yield;
   const auto yields = [&] {
-    Idle one(platform, {0, 10'000}, pressure, &patience);
+    Idle one(platform, {0, 10'000}, contention, &adaptive_yield);
     int count = 0;
     while (one.next() == Action::yield) ++count;
     return count;
   };
   const int at_first = yields();
-  patience.slept(short_sleep);
+  adaptive_yield.slept(short_sleep);
   EXPECT_GE(yields(), 2 * at_first - 1);
-  for (int i = 0; i < 100; ++i) patience.slept(short_sleep);
+  for (int i = 0; i < 100; ++i) adaptive_yield.slept(short_sleep);
   const int at_most = yields();
   EXPECT_LE(at_most, 20 * at_first) << "there is an end to it";
-  for (int i = 0; i < 100; ++i) patience.slept(long_sleep);
+  for (int i = 0; i < 100; ++i) adaptive_yield.slept(long_sleep);
   EXPECT_EQ(yields(), at_first);
 }
 
@@ -102,68 +102,68 @@ TEST_F(Idling, AsksTheClockOnceAYield) {
 }
 
 TEST_F(Idling, NeverYieldsToWhomItExpects) {
-  pressure.expect();
-  EXPECT_TRUE(pressure.holds(platform.now));
+  contention.assume();
+  EXPECT_TRUE(contention.holds(platform.now));
   platform.now += 1'000 * first_belief;
   const Times times = until_sleep();
   EXPECT_GT(times.spins, 0);
   EXPECT_EQ(times.yields, 0);
-  EXPECT_EQ(pressure.times(), 0u) << "none was seen";
+  EXPECT_EQ(contention.times(), 0u) << "none was seen";
 }
 
 TEST_F(Idling, DisregardsWhatItHasSeenWhereNobodyComputes) {
   platform.a_yield_takes = turn;
-  pressure.seen(platform.now);
-  pressure.disregard(true);
-  EXPECT_FALSE(pressure.holds(platform.now));
+  contention.seen(platform.now);
+  contention.disregard(true);
+  EXPECT_FALSE(contention.holds(platform.now));
   EXPECT_EQ(until_sleep().yields, 1);
-  EXPECT_FALSE(pressure.holds(platform.now)) << "it was a worker's turn";
-  EXPECT_EQ(pressure.times(), 2u) << "both are counted";
-  pressure.disregard(false);
+  EXPECT_FALSE(contention.holds(platform.now)) << "it was a worker's turn";
+  EXPECT_EQ(contention.times(), 2u) << "both are counted";
+  contention.disregard(false);
   until_sleep();
-  EXPECT_TRUE(pressure.holds(platform.now));
+  EXPECT_TRUE(contention.holds(platform.now));
 }
 
 TEST_F(Idling, SleepsAtHomeWhereOthersCompute) {
   platform.now = 1'000'000'000;
-  pressure.prefer(3);
-  pressure.go_home(platform);
+  contention.prefer(3);
+  contention.return_to_home_unit(platform);
   EXPECT_EQ(platform.moves, 0) << "nobody computes";
-  pressure.seen(platform.now);
-  pressure.go_home(platform);
+  contention.seen(platform.now);
+  contention.return_to_home_unit(platform);
   EXPECT_EQ(platform.unit, 3);
-  pressure.go_home(platform);
+  contention.return_to_home_unit(platform);
   EXPECT_EQ(platform.moves, 1) << "it is there";
   platform.unit = 0;  // a core was idle when it woke up
-  pressure.go_home(platform);
+  contention.return_to_home_unit(platform);
   EXPECT_EQ(platform.moves, 1) << "not at each sleep";
   platform.now += first_belief / 2;
-  pressure.go_home(platform);
+  contention.return_to_home_unit(platform);
   EXPECT_EQ(platform.unit, 3);
   platform.unit = 0;
   platform.now += first_belief;
-  pressure.go_home(platform);
+  contention.return_to_home_unit(platform);
   EXPECT_EQ(platform.unit, 0) << "nobody computes any more";
 }
 
 TEST_F(Idling, DoubtsALostTurnBetweenManyThatCameBackWhereRanksShareCores) {
-  pressure.doubt();
+  contention.doubt();
   for (int i = 0; i < 100; ++i) {
     platform.a_yield_takes = turn;
     until_sleep();
-    EXPECT_FALSE(pressure.holds(platform.now)) << "a rank that starts, or copies a long message";
+    EXPECT_FALSE(contention.holds(platform.now)) << "a rank that starts, or copies a long message";
     platform.a_yield_takes = short_yield;
     EXPECT_GT(until_sleep().yields, 8);
   }
-  EXPECT_EQ(pressure.times(), 100u) << "they are counted";
+  EXPECT_EQ(contention.times(), 100u) << "they are counted";
 }
 
 TEST_F(Idling, BelievesTheSecondLostTurnInARowWhereRanksShareCores) {
-  pressure.doubt();
+  contention.doubt();
   platform.a_yield_takes = turn;
   until_sleep();
   EXPECT_EQ(until_sleep().yields, 1);
-  EXPECT_TRUE(pressure.holds(platform.now)) << "who computes takes each turn";
+  EXPECT_TRUE(contention.holds(platform.now)) << "who computes takes each turn";
   for (int i = 0; i < 10; ++i) EXPECT_EQ(until_sleep().yields, 0);
 }
 
@@ -171,14 +171,14 @@ TEST_F(Idling, LeavesSomeYieldsUnwatchedAfterOnesThatCameBack) {
   const auto unwatched = [&] {
     for (int count = 0; count < 1'000; ++count) {
       const std::uint64_t before = platform.now;
-      if (!pressure.yields(platform) || platform.now - before != platform.a_yield_takes) return count;
+      if (!contention.yields(platform) || platform.now - before != platform.a_yield_takes) return count;
     }
     return 1'000;
   };
   platform.a_yield_takes = short_yield;
   EXPECT_EQ(unwatched(), 0);
   EXPECT_EQ(unwatched(), 0) << "this rank has its core for itself";
-  pressure.doubt();
+  contention.doubt();
   EXPECT_EQ(unwatched(), 0) << "nothing is known yet";
   const int some = unwatched();
   EXPECT_GT(some, 8);
@@ -186,7 +186,7 @@ TEST_F(Idling, LeavesSomeYieldsUnwatchedAfterOnesThatCameBack) {
   EXPECT_EQ(unwatched(), some);
   platform.a_yield_takes = turn;
   EXPECT_EQ(unwatched(), some) << "not noticed";
-  EXPECT_FALSE(pressure.holds(platform.now)) << "one proves nothing";
+  EXPECT_FALSE(contention.holds(platform.now)) << "one proves nothing";
   platform.a_yield_takes = short_yield;
   for (int i = 0; i < 8; ++i) EXPECT_EQ(unwatched(), 0) << "one was lost";
   EXPECT_EQ(unwatched(), 0);
@@ -194,28 +194,28 @@ TEST_F(Idling, LeavesSomeYieldsUnwatchedAfterOnesThatCameBack) {
 }
 
 TEST_F(Idling, YieldsNoMoreWhereOneWhoComputesTakesEachTurn) {
-  pressure.doubt();
+  contention.doubt();
   platform.a_yield_takes = turn;
-  EXPECT_TRUE(pressure.yields(platform));
-  EXPECT_TRUE(pressure.yields(platform));
-  EXPECT_FALSE(pressure.yields(platform));
-  EXPECT_TRUE(pressure.holds(platform.now));
+  EXPECT_TRUE(contention.yields(platform));
+  EXPECT_TRUE(contention.yields(platform));
+  EXPECT_FALSE(contention.yields(platform));
+  EXPECT_TRUE(contention.holds(platform.now));
 }
 
-class Settled : public Idling {
+class PinnedToShare : public Idling {
  protected:
   static constexpr std::uint64_t first_return = 5'000'000, last_return = 1'000'000'000;
-  Settled() {
-    pressure.doubt();
+  PinnedToShare() {
+    contention.doubt();
     platform.a_yield_takes = short_yield;
   }
   void yield_for(std::uint64_t ns) {
-    for (const std::uint64_t end = platform.now + ns; platform.now < end;) pressure.yields(platform);
+    for (const std::uint64_t end = platform.now + ns; platform.now < end;) contention.yields(platform);
   }
 };
 
-TEST_F(Settled, ComesBackMoreAndMoreSeldom) {
-  pressure.settle(platform, 3);
+TEST_F(PinnedToShare, ComesBackMoreAndMoreSeldom) {
+  contention.pin_to_share(platform, 3);
   EXPECT_EQ(platform.unit, 1) << "the second of two";
   platform.unit = 0;
   yield_for(first_return / 2);
@@ -234,27 +234,27 @@ TEST_F(Settled, ComesBackMoreAndMoreSeldom) {
   EXPECT_EQ(platform.unit, 0) << "it may have its reason";
 }
 
-TEST_F(Settled, ComesBackInLongerWaitsToo) {
-  pressure.settle(platform, 1);
+TEST_F(PinnedToShare, ComesBackInLongerWaitsToo) {
+  contention.pin_to_share(platform, 1);
   platform.unit = 0;
-  Idle among_ranks(platform, {0, 2 * first_return, false}, pressure);
+  Idle among_ranks(platform, {0, 2 * first_return, false}, contention);
   while (among_ranks.next() == Action::yield) continue;
   EXPECT_EQ(platform.unit, 1);
 }
 
-TEST_F(Settled, LeavesAloneWhoIsBoundAndOtherThreads) {
+TEST_F(PinnedToShare, LeavesAloneWhoIsBoundAndOtherThreads) {
   platform.bound = true;
-  pressure.settle(platform, 1);
+  contention.pin_to_share(platform, 1);
   yield_for(last_return);
   EXPECT_EQ(platform.moves, 0) << "bound before";
   platform.bound = false;
-  pressure.settle(platform, 1);
+  contention.pin_to_share(platform, 1);
   platform.unit = 0;
   platform.bound = true;
   yield_for(last_return);
   EXPECT_EQ(platform.moves, 1) << "bound since then";
   platform.bound = false;
-  platform.thread = &pressure;
+  platform.thread = &contention;
   yield_for(last_return);
   EXPECT_EQ(platform.moves, 1) << "another thread";
 }
@@ -262,7 +262,7 @@ TEST_F(Settled, LeavesAloneWhoIsBoundAndOtherThreads) {
 TEST_F(Idling, WhatOneHasFoundOutAllKnow) {
   platform.a_yield_takes = turn;
   until_sleep();
-  Idle other(platform, {0, 10'000}, pressure);
+  Idle other(platform, {0, 10'000}, contention);
   EXPECT_EQ(other.next(), Action::sleep);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The submission lock, the gate, the task queue, the sleeper, the parker and the worker, by many threads at once.
+// The submission lock, the combining try-lock, the task queue, the sleeper, the parker and the worker, by many threads
+// at once.
 //
 // Every stress test counts what must happen exactly once; none measures time.
 #include <gtest/gtest.h>
@@ -49,17 +50,17 @@ void post_from_all_sides(std::uint32_t row) {
         Post& post = mine[static_cast<std::size_t>(i)];
         post.thread = t;
         post.number = i;
-        if (lock.enter_or_push(post) != SubmitLock::Entry::entered) continue;
+        if (lock.lock_or_push(post) != SubmitLock::Entry::locked) continue;
         run(post);
-        while (SubmitLock::Node* node = lock.leave()) {
+        while (SubmitLock::Node* node = lock.unlock_or_take()) {
           for (; node != nullptr; node = node->next) run(static_cast<Post&>(*node));
         }
       }
       // the posts must outlive their holder: wait until all of mine have run
       for (;;) {
-        if (lock.try_enter()) {
+        if (lock.try_lock()) {
           const bool done = next[static_cast<std::size_t>(t)] == posts;
-          while (SubmitLock::Node* node = lock.leave()) {
+          while (SubmitLock::Node* node = lock.unlock_or_take()) {
             for (; node != nullptr; node = node->next) run(static_cast<Post&>(*node));
           }
           if (done) break;
@@ -93,17 +94,17 @@ TEST(SubmitLockTest, AnOwnerIsDisturbedAndNeverSharesTheLock) {
   int biased = 0;
   std::thread owner([&] {
     while (!over.load(std::memory_order_relaxed)) {
-      if (!lock.try_enter()) continue;
+      if (!lock.try_lock()) continue;
       ++total, ++mine;
       biased += lock.biased() ? 1 : 0;
-      EXPECT_EQ(lock.leave(), nullptr);
+      EXPECT_EQ(lock.unlock_or_take(), nullptr);
     }
   });
   long others = 0;
   while (others < 2000) {
-    if (!lock.try_enter()) continue;
+    if (!lock.try_lock()) continue;
     ++total, ++others;
-    EXPECT_EQ(lock.leave(), nullptr);
+    EXPECT_EQ(lock.unlock_or_take(), nullptr);
     for (int pause = 0; pause < 200; ++pause) posix_platform().relax();
   }
   over = true;
@@ -112,9 +113,9 @@ TEST(SubmitLockTest, AnOwnerIsDisturbedAndNeverSharesTheLock) {
   EXPECT_GT(biased, 0) << "it never had an owner: this test tests nothing";
 }
 
-TEST(GateTest, WhoeverIsTurnedAwayIsServed) {
+TEST(CombiningTryLockTest, EveryThreadThatDelegatesIsServed) {
   constexpr int threads = 4, rounds = 50'000;
-  Gate gate;
+  CombiningTryLock lock;
   std::atomic<int> wanted{0};
   int served = 0, inside = 0, wrong = 0;
   std::vector<std::thread> all;
@@ -122,18 +123,18 @@ TEST(GateTest, WhoeverIsTurnedAwayIsServed) {
     all.emplace_back([&] {
       for (int i = 0; i < rounds; ++i) {
         wanted.fetch_add(1);
-        if (!gate.enter()) continue;
+        if (!lock.try_lock_or_delegate()) continue;
         do {
           wrong += ++inside != 1;
           served = wanted.load();
           --inside;
-        } while (gate.leave());
+        } while (lock.unlock_or_repeat());
       }
     });
   }
   for (std::thread& thread : all) thread.join();
   EXPECT_EQ(wrong, 0);
-  EXPECT_EQ(served, threads * rounds) << "the last one turned away was not looked after";
+  EXPECT_EQ(served, threads * rounds) << "the last one turned away was not served";
 }
 
 struct Counted : Task {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tasks that are cancelled, masked, run again, shuffled, and those of places. One thread.
+// Tasks that are cancelled, masked, run again, shuffled, and those of the topology's queues. One thread.
 //
 // tests/exhaustive/schedules tests a task that several threads use.
 #include "ltask/task.hpp"
@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "ltask/places.hpp"
 #include "ltask/topology.hpp"
+#include "ltask/topology_task_queues.hpp"
 
 namespace canele::ltask {
 namespace {
@@ -90,20 +90,20 @@ TEST_F(SteeredTask, ACancelledOneIsCalledOnceMore) {
   EXPECT_EQ(log_, "aBA") << "a new submission is not cancelled";
 }
 
-TEST_F(SteeredTask, AMaskedOneIsHeldUntilItIsUnmasked) {
+TEST_F(SteeredTask, AMaskedOneIsDeferredUntilItIsUnmasked) {
   a_.start(queue_, log_, 'A', 2);
   a_.mask();
   b_.start(queue_, log_, 'B');
   EXPECT_EQ(queue_.run(32), 1);
   EXPECT_EQ(log_, "B");
-  EXPECT_EQ(a_.state(), Task::held);
+  EXPECT_EQ(a_.state(), Task::deferred);
   EXPECT_FALSE(queue_.has_work()) << "nobody stays awake for it";
   ASSERT_TRUE(a_.unmask());
   queue_.submit(a_);
   queue_.run(1);
   EXPECT_EQ(log_, "BA");
   a_.mask();
-  EXPECT_FALSE(a_.unmask()) << "it has not been held: it is in the queue";
+  EXPECT_FALSE(a_.unmask()) << "it has not been deferred: it is in the queue";
   queue_.run(1);
   EXPECT_EQ(log_, "BAA");
 }
@@ -144,31 +144,31 @@ TEST(ShuffledQueue, RunsAllOnceInTheOrderOfItsSeed) {
 class PlacedTask : public testing::Test {
  protected:
   void put(Named& task, Topology::Kind kind, int index, char name) {
-    const auto place = places_.find(kind, index);
+    const auto place = queues_.find(kind, index);
     ASSERT_TRUE(place.has_value());
-    task.start(places_.queue(*place), log_, name);
+    task.start(queues_.queue(*place), log_, name);
   }
 
   const Topology topology_{"pack:2 core:2 pu:2", std::vector<int>{}};
-  Places places_{topology_};
+  TopologyTaskQueues queues_{topology_};
   std::string log_;
   Named a_, b_, c_, d_;
 };
 
 TEST_F(PlacedTask, RunsWhereItBelongs) {
   put(a_, Topology::Kind::unit, 2, 'A');
-  EXPECT_FALSE(places_.has_work(3));
-  EXPECT_EQ(places_.run(3, 32), 0);
-  EXPECT_TRUE(places_.has_work(2));
-  EXPECT_EQ(places_.run(2, 32), 1);
+  EXPECT_FALSE(queues_.has_work(3));
+  EXPECT_EQ(queues_.run(3, 32), 0);
+  EXPECT_TRUE(queues_.has_work(2));
+  EXPECT_EQ(queues_.run(2, 32), 1);
   put(a_, Topology::Kind::core, 1, 'B');
-  EXPECT_EQ(places_.run(1, 32), 0);
-  EXPECT_EQ(places_.run(3, 32), 1);
+  EXPECT_EQ(queues_.run(1, 32), 0);
+  EXPECT_EQ(queues_.run(3, 32), 1);
   put(a_, Topology::Kind::package, 1, 'C');
-  EXPECT_EQ(places_.run(3, 32), 0);
-  EXPECT_EQ(places_.run(7, 32), 1);
+  EXPECT_EQ(queues_.run(3, 32), 0);
+  EXPECT_EQ(queues_.run(7, 32), 1);
   put(a_, Topology::Kind::machine, 0, 'D');
-  EXPECT_EQ(places_.run(99, 32), 1) << "an unknown unit has the machine around it";
+  EXPECT_EQ(queues_.run(99, 32), 1) << "an unknown unit has the machine around it";
   EXPECT_EQ(log_, "ABCD");
 }
 
@@ -177,27 +177,27 @@ TEST_F(PlacedTask, TheNearestIsRunFirst) {
   put(b_, Topology::Kind::package, 0, 'B');
   put(c_, Topology::Kind::core, 0, 'C');
   put(d_, Topology::Kind::unit, 1, 'D');
-  EXPECT_EQ(places_.run(1, 3), 3);
+  EXPECT_EQ(queues_.run(1, 3), 3);
   EXPECT_EQ(log_, "DCB");
-  EXPECT_EQ(places_.run(1, 3), 1);
+  EXPECT_EQ(queues_.run(1, 3), 1);
 }
 
-TEST_F(PlacedTask, OnlyPartsThatThereAreAreFound) {
-  EXPECT_EQ(places_.find(Topology::Kind::unit, 8), std::nullopt);
-  EXPECT_EQ(places_.find(Topology::Kind::core, -1), std::nullopt);
-  EXPECT_TRUE(places_.find(Topology::Kind::numa_node, 0).has_value());
+TEST_F(PlacedTask, OnlyObjectsThatThereAreAreFound) {
+  EXPECT_EQ(queues_.find(Topology::Kind::unit, 8), std::nullopt);
+  EXPECT_EQ(queues_.find(Topology::Kind::core, -1), std::nullopt);
+  EXPECT_TRUE(queues_.find(Topology::Kind::numa_node, 0).has_value());
 }
 
-TEST(Parts, EachLiesInTheSmallestAroundIt) {
+TEST(TopologyObjects, EachLiesInTheSmallestAroundIt) {
   const Topology topology("numa:2 pack:1 core:2 pu:1", std::vector<int>{});
-  const std::vector<Topology::Part> parts = topology.parts();
-  ASSERT_FALSE(parts.empty());
-  EXPECT_EQ(parts[0].within, -1);
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    ASSERT_GE(parts[i].within, 0);
-    ASSERT_LT(parts[i].within, static_cast<int>(i));
-    for (const int unit : parts[i].units) {
-      const auto& around = parts[static_cast<std::size_t>(parts[i].within)].units;
+  const std::vector<Topology::Object> objects = topology.objects();
+  ASSERT_FALSE(objects.empty());
+  EXPECT_EQ(objects[0].within, -1);
+  for (std::size_t i = 1; i < objects.size(); ++i) {
+    ASSERT_GE(objects[i].within, 0);
+    ASSERT_LT(objects[i].within, static_cast<int>(i));
+    for (const int unit : objects[i].units) {
+      const auto& around = objects[static_cast<std::size_t>(objects[i].within)].units;
       EXPECT_NE(std::find(around.begin(), around.end(), unit), around.end());
     }
   }

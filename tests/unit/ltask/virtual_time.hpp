@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// VirtualTime: a clock that the test moves, and the naps of one helper on it.
+// VirtualTime: a clock that the test moves, and the naps of one on-demand thread on it.
 //
-// For tests of when a helper checks. The test's thread moves the clock, the helper's thread naps; any thread reads.
-// Nothing but naps takes time. Naps that end by the time that the test has set follow each other at once, each at its
-// own time. After run() the test alone acts, so the result does not depend on the machine.
+// For tests of when an on-demand thread checks. The test's thread moves the clock, the on-demand thread naps; any
+// thread reads. Nothing but naps takes time. Naps that end by the time that the test has set follow each other at once,
+// each at its own time. After run() the test alone acts, so the result does not depend on the machine.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +29,8 @@ class VirtualTime final : public RealPlatform {
     else
       changed_.notify_all();
   }
-  /// Advances the clock, and waits until all naps up to then have ended: the helper is in a longer one. Not usable if
-  /// the helper may sleep elsewhere.
+  /// Advances the clock, and waits until all naps up to then have ended: the on-demand thread is in a longer one. Not
+  /// usable if the on-demand thread may sleep elsewhere.
   void run(std::uint64_t ns) {
     pass(ns);
     std::unique_lock guard(mutex_);

@@ -17,7 +17,7 @@ namespace {
 
 /// One session of the differential test.
 struct World {
-  explicit World(unsigned window_length) : session(window_length) {}
+  explicit World(unsigned most_apart) : session(most_apart) {}
   MatchSession session;
   Model model;
 };
@@ -27,9 +27,9 @@ template <typename Matching>
 class Drive {
  public:
   Drive(const MatcherKind& kind, std::uint64_t seed) : matcher_(seed, kind.make(seed)), random_(seed) {
-    for (const unsigned window_length : {PostedWindow::slot_count, 1u, 5u}) {
+    for (const unsigned most_apart : {RecentReceives::slot_count, 1u, 5u}) {
       const auto id = static_cast<std::uint32_t>(worlds_.size());
-      worlds_.emplace_back(window_length).session.id = id;
+      worlds_.emplace_back(most_apart).session.id = id;
     }
   }
   ~Drive() {

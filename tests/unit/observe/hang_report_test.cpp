@@ -212,7 +212,7 @@ TEST(HangText, CountsWhatItLeavesOut) {
   HangReport report = with_receive(receive_row());
   report.receives.all = 1'000'000;
   report.all_peers = 2;
-  report.held = 3;
+  report.matched_unbound = 3;
   const std::string text = to_text(report);
   EXPECT_NE(text.find("and 999999 more receives\n"), std::string::npos) << text;
   EXPECT_NE(text.find("and 1 more peer\n"), std::string::npos) << text;
@@ -225,7 +225,7 @@ TEST(HangText, AReportOnAnIdleEngineIsShort) {
   EXPECT_EQ(to_text(report),
             "report: no packet and no completion for 0.0 s, 0 requests pending, rank 0 of 1\n"
             "  worker: none\n  blocked threads: none");
-  report.helper = HangReport::HelperState::parked;
+  report.on_demand_progress = HangReport::OnDemandState::parked;
   EXPECT_NE(to_text(report).find("  worker: none; on-demand thread: sleeping\n"), std::string::npos) << to_text(report);
 }
 
@@ -273,7 +273,7 @@ TEST(HangDiagnosis, SaysWhenNobodyMakesProgress) {
   report.unpolled_ns = 40 * second;
   EXPECT_EQ(diagnose(report).find("no thread makes progress"), 0u) << diagnose(report);
   EXPECT_NE(diagnose(report).find("CANELE_WORKER=auto or bound"), std::string::npos) << diagnose(report);
-  report.helper = HangReport::HelperState::looking;
+  report.on_demand_progress = HangReport::OnDemandState::checking;
   EXPECT_NE(diagnose(report).find("the on-demand progress thread has no core"), std::string::npos) << diagnose(report);
   report.waiters.push_back({});
   report.all_waiters = 1;

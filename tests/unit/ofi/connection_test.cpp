@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tests of how the ofi driver's connections begin and end: refusals, unauthenticated peers, both at once, a peer that
+// Tests of how the ofi driver's connections begin and end: rejections, unauthenticated peers, both at once, a peer that
 // closes, vanishes, or sends malformed bytes; sleep. One thread. See ofi_fixture.hpp.
 #include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
 
-#include "drivers/ofi/lifeline.hpp"
+#include "drivers/ofi/keepalive.hpp"
 #include "tests/unit/ofi/ofi_fixture.hpp"
 
 namespace canele::drivers::ofi {
@@ -17,12 +17,12 @@ class OfiConnection : public Ofi {
  protected:
   void suffer_long_messages() {
     open_and_join();
-    Stranger stranger(GetParam());
-    stranger.meet(a.address);
+    Outsider outsider(GetParam());
+    outsider.meet(a.address);
     for (std::uint64_t i = 0; i < 30; ++i) {
-      push(stranger, pattern(i % 2 == 0 ? 300'000 : 17'000, i));
+      push(outsider, pattern(i % 2 == 0 ? 300'000 : 17'000, i));
       ASSERT_EQ(b.send(0, pattern(1000, i)), Status::ok);
-      ASSERT_TRUE(world.until([&] { return stranger.poll(), a.packets.size() == i + 1; })) << i;
+      ASSERT_TRUE(world.until([&] { return outsider.poll(), a.packets.size() == i + 1; })) << i;
       ASSERT_EQ(a.packets.back().bytes, pattern(1000, i));
     }
     EXPECT_TRUE(a.failures.empty());
@@ -79,7 +79,7 @@ TEST_P(OfiConnection, SixRanksAllToAll) {
   }
 }
 
-TEST_P(OfiConnection, AWrongSecretIsRefused) {
+TEST_P(OfiConnection, AWrongSecretIsRejected) {
   b.context.key[5] ^= std::byte{1};
   world.open();
   ASSERT_EQ(world.connect(0, 1), Status::pending);
@@ -88,7 +88,7 @@ TEST_P(OfiConnection, AWrongSecretIsRefused) {
   EXPECT_NE(a.failures[1].second.find("rank 1"), std::string::npos) << a.failures[1].second;
   EXPECT_FALSE(a.failures[1].first) << "the next driver may do better";
   EXPECT_TRUE(b.up.empty());
-  EXPECT_TRUE(b.failures.empty()) << "a stranger is nobody's failure";
+  EXPECT_TRUE(b.failures.empty()) << "a outsider is nobody's failure";
   EXPECT_EQ(a.send(1, pattern(10, 1)), Status::failed);
   EXPECT_EQ(world.connect(0, 1), Status::failed);
 }
@@ -132,37 +132,37 @@ TEST_P(OfiConnection, ASendBeforeTheConnectionIsFullThenReady) {
 
 TEST_P(OfiConnection, AnotherVersionIsToldBothVersions) {
   world.open();
-  Stranger stranger(GetParam());
-  stranger.meet(a.address);
-  const Hello hello{1, 0, a.context.job, 5, Nonce{}, stranger.name()};
-  push(stranger, make_hello(hello, secret(), wire_version + 1));
-  ASSERT_TRUE(world.until([&] { return stranger.poll(), !stranger.received.empty(); }));
+  Outsider outsider(GetParam());
+  outsider.meet(a.address);
+  const Hello hello{1, 0, a.context.job, 5, Nonce{}, outsider.name()};
+  push(outsider, make_hello(hello, secret(), wire_version + 1));
+  ASSERT_TRUE(world.until([&] { return outsider.poll(), !outsider.received.empty(); }));
   std::string why;
-  ASSERT_TRUE(read_refusal(stranger.received[0], hello.nonce, secret(), &why));
+  ASSERT_TRUE(read_rejection(outsider.received[0], hello.nonce, secret(), &why));
   EXPECT_NE(why.find("versions differ"), std::string::npos) << why;
   EXPECT_TRUE(a.up.empty() && a.failures.empty());
 }
 
-TEST_P(OfiConnection, StrangersDoNotDisturb) {
+TEST_P(OfiConnection, UnauthenticatedPeersDoNotDisturb) {
   open_and_join();
-  Stranger stranger(GetParam());
-  stranger.meet(a.address);
-  const Hello hello{1, 0, a.context.job, 5, Nonce{}, stranger.name()};
+  Outsider outsider(GetParam());
+  outsider.meet(a.address);
+  const Hello hello{1, 0, a.context.job, 5, Nonce{}, outsider.name()};
   const Bytes unproven = make_hello(hello, Secret{});
   for (std::uint64_t i = 0; i < 300; ++i) {
     Bytes noise = pattern(i % 5 == 0 ? 5000 : 1 + i % 300, i);
     if (noise.size() > 11 && i % 2 == 0) noise[11] = static_cast<std::byte>(1 + i % 9);  // a kind that exists
     if (noise.size() > 11 && i % 4 == 0) noise[8] = std::byte{1}, noise[9] = noise[10] = std::byte{0};  // from rank 1
-    push(stranger, i % 3 == 0 ? unproven : noise);
+    push(outsider, i % 3 == 0 ? unproven : noise);
     if (i % 10 == 0) {
       ASSERT_EQ(b.send(0, pattern(1000, i)), Status::ok);
-      ASSERT_TRUE(world.until([&] { return stranger.poll(), a.packets.size() == i / 10 + 1; }));
+      ASSERT_TRUE(world.until([&] { return outsider.poll(), a.packets.size() == i / 10 + 1; }));
       ASSERT_EQ(a.packets.back().bytes, pattern(1000, i));
     }
   }
   EXPECT_TRUE(a.failures.empty());
   EXPECT_EQ(a.up.size(), 1u);
-  EXPECT_FALSE(stranger.received.empty()) << "it is told that the secret is wrong";
+  EXPECT_FALSE(outsider.received.empty()) << "it is told that the secret is wrong";
 }
 
 TEST_P(OfiConnection, MessagesLongerThanAnyBufferDoNotDisturb) {
@@ -176,15 +176,15 @@ TEST_P(OfiConnection, MessagesLongerThanASharedBufferDoNotDisturb) {
   suffer_long_messages();
 }
 
-TEST_P(OfiConnection, AHelloOfAPeerThatIsUpIsRefused) {
+TEST_P(OfiConnection, AHelloOfAPeerThatIsUpIsRejected) {
   open_and_join();
-  Stranger stranger(GetParam());
-  stranger.meet(a.address);
-  Hello hello{1, 0, a.context.job, b.context.incarnation, Nonce{}, stranger.name()};
+  Outsider outsider(GetParam());
+  outsider.meet(a.address);
+  Hello hello{1, 0, a.context.job, b.context.incarnation, Nonce{}, outsider.name()};
   hello.nonce[3] = std::byte{9};
-  push(stranger, make_hello(hello, secret()));
-  for (int i = 0; i < 3000; ++i) stranger.poll(), world.poll();
-  EXPECT_TRUE(stranger.received.empty()) << "the answer goes to the rank, not to whom claims to be it";
+  push(outsider, make_hello(hello, secret()));
+  for (int i = 0; i < 3000; ++i) outsider.poll(), world.poll();
+  EXPECT_TRUE(outsider.received.empty()) << "the answer goes to the rank, not to whom claims to be it";
   ASSERT_EQ(b.send(0, pattern(10, 1)), Status::ok);
   ASSERT_TRUE(world.until([&] { return !a.packets.empty(); }));
   EXPECT_TRUE(a.failures.empty() && b.failures.empty());
@@ -211,9 +211,9 @@ TEST_P(OfiConnection, PeerClosesAfterEverythingWasDelivered) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(b.poll(), 0);
 }
 
-TEST_P(OfiConnection, TheEngineRefusesAPacket) {
+TEST_P(OfiConnection, TheEngineRejectsAPacket) {
   open_and_join();
-  b.on_packet = [](Rank, std::span<const std::byte>) { return Take::refused; };
+  b.on_packet = [](Rank, std::span<const std::byte>) { return Take::rejected; };
   ASSERT_EQ(a.send(1, pattern(100, 1)), Status::ok);
   ASSERT_EQ(a.send(1, pattern(100, 2)), Status::ok);
   ASSERT_TRUE(world.until([&] { return a.failures.count(1) == 1; }));
@@ -221,24 +221,24 @@ TEST_P(OfiConnection, TheEngineRefusesAPacket) {
   EXPECT_EQ(b.send(0, pattern(10, 1)), Status::failed);
 }
 
-TEST_P(OfiConnection, NonsenseOfAPeerEndsIt) {
+TEST_P(OfiConnection, MalformedDataOfAPeerEndsIt) {
   struct Case {
     Kind kind;
     std::uint16_t number;
     std::size_t size;
     const char* word;
   };
-  for (const Case& nonsense : {Case{Kind::packet, window, 10, "window"}, Case{Kind::packet, 0, 0, "empty"},
-                               Case{Kind::bulk, 0, 16, "bulk"}, Case{static_cast<Kind>(0), 0, 10, "kind"}}) {
+  for (const Case& malformed : {Case{Kind::packet, unacked_limit, 10, "limit"}, Case{Kind::packet, 0, 0, "empty"},
+                                Case{Kind::bulk, 0, 16, "bulk"}, Case{static_cast<Kind>(0), 0, 10, "kind"}}) {
     World one(ofi_factory);
     adjust(one);
     one.open();
     FalsePeer peer(one, GetParam(), secret());
     peer.send(Kind::credit, 0, {});
     ASSERT_TRUE(one.until([&] { return one[0].up.count(1) == 1; }));
-    peer.send(nonsense.kind, nonsense.number, Bytes(nonsense.size));
+    peer.send(malformed.kind, malformed.number, Bytes(malformed.size));
     ASSERT_TRUE(one.until([&] { return one[0].failures.count(1) == 1; }));
-    EXPECT_NE(one[0].failures[1].second.find(nonsense.word), std::string::npos) << one[0].failures[1].second;
+    EXPECT_NE(one[0].failures[1].second.find(malformed.word), std::string::npos) << one[0].failures[1].second;
     EXPECT_TRUE(one[0].failures[1].first);
   }
 }
@@ -318,7 +318,7 @@ TEST_P(OfiConnection, APeerThatVanishesFailsWhereThatCanBeSeen) {
     a.context.clock_ns += 1'000'000'000;
   }
   EXPECT_TRUE(a.failures.empty()) << "a peer that computes is alive";
-  peer.stranger.vanish();
+  peer.outsider.vanish();
   ASSERT_TRUE(world.until([&] {
     a.context.clock_ns += 10'000'000;
     return a.failures.count(1) == 1;
@@ -333,7 +333,7 @@ TEST_P(OfiConnection, AnIdlePeerThatVanishesFails) {
   world.open();
   PublishedName own;
   ASSERT_TRUE(unpack_address(a.address, &own));
-  auto theirs = std::make_unique<Lifelines>(b.context, 9);
+  auto theirs = std::make_unique<Keepalives>(b.context, 9);
   ASSERT_TRUE(theirs->open(own.name, -1));
   FalsePeer peer(world, GetParam(), secret(), theirs->port());
   peer.send(Kind::credit, 0, {});
@@ -357,20 +357,20 @@ TEST_P(OfiConnection, AnIdlePeerThatVanishesFails) {
   EXPECT_NE(a.failures[1].second.find("has ended"), std::string::npos) << a.failures[1].second;
 }
 
-/// As behind a firewall. Nothing is concluded from a refused lifeline, because the endpoint itself answers.
-TEST_P(OfiConnection, WithoutALifelineAllGoesOn) {
+/// As behind a firewall. Nothing is concluded from a refused keepalive connection, because the endpoint itself answers.
+TEST_P(OfiConnection, WithoutAKeepaliveAllGoesOn) {
   if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " has none";
   world.open();
   FalsePeer peer(world, GetParam(), secret(), 1);  // no process listens there
   peer.send(Kind::credit, 0, {});
   ASSERT_TRUE(world.until([&] { return a.up.count(1) == 1; }));
-  for (int i = 0; i < 10'000; ++i) peer.stranger.poll(), a.poll();
+  for (int i = 0; i < 10'000; ++i) peer.outsider.poll(), a.poll();
   EXPECT_TRUE(a.failures.empty());
   ASSERT_EQ(a.send(1, pattern(10, 1)), Status::ok);
-  ASSERT_TRUE(world.until([&] { return peer.stranger.poll(), peer.stranger.received.size() == 2; }));
+  ASSERT_TRUE(world.until([&] { return peer.outsider.poll(), peer.outsider.received.size() == 2; }));
 }
 
-TEST_P(OfiConnection, ASilenceThatMakesNoSenseIsRefused) {
+TEST_P(OfiConnection, AMalformedSilenceIsRejected) {
   if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " has no use for it";
   a.context.settings["OFI_PEER_TIMEOUT"] = "2";
   Address address;

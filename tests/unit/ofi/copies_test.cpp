@@ -15,11 +15,12 @@ class Relay final : public DriverEvents {
  public:
   explicit Relay(Node& node) : node_(node) {}
   Take packet(Rank from, std::span<const std::byte> bytes) override { return node_.packet(from, bytes); }
-  int landing(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max) override {
-    return node_.landing(from, key, offset, length, out, max);
+  int bulk_destination(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
+                       int max) override {
+    return node_.bulk_destination(from, key, offset, length, out, max);
   }
-  void landed(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override {
-    node_.landed(from, key, offset, length);
+  void bulk_written(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override {
+    node_.bulk_written(from, key, offset, length);
   }
   void done(Token token, Status status) override {
     EXPECT_EQ(expected.erase(token), 1u) << "a token came back that was not out";
@@ -51,26 +52,27 @@ class OfiCopies : public Ofi {
     a.context.events = &relay;
     open_and_join();
   }
-  Exposure expose(Access access, const Area& what) {
-    Exposure made;
-    EXPECT_EQ(b.driver->expose(0, access, what.pieces.data(), static_cast<int>(what.pieces.size()), &made), Status::ok);
+  MemoryKey register_memory(RmaOp op, const Area& what) {
+    MemoryKey made;
+    EXPECT_EQ(b.driver->register_memory(0, op, what.pieces.data(), static_cast<int>(what.pieces.size()), &made),
+              Status::ok);
     EXPECT_NE(made.handle, 0u);
-    EXPECT_LE(made.size, b.driver->capabilities().exposure_size);
+    EXPECT_LE(made.size, b.driver->capabilities().rkey_size);
     return made;
   }
-  Status start(Access access, const Exposure& exposure, std::uint64_t offset, const std::vector<iovec>& pieces,
+  Status start(RmaOp op, const MemoryKey& rkey, std::uint64_t offset, const std::vector<iovec>& pieces,
                std::size_t size) {
     const Token token = &tokens[next_token++ % tokens.size()];
-    const Status status = a.driver->remote_copy(1, access, {exposure.bytes, exposure.size}, offset, pieces.data(),
-                                                static_cast<int>(pieces.size()), size, token);
+    const Status status = a.driver->rma(1, op, {rkey.bytes, rkey.size}, offset, pieces.data(),
+                                        static_cast<int>(pieces.size()), size, token);
     EXPECT_NE(status, Status::ok) << "a copy is never over at once";
     if (status == Status::pending) relay.expected.insert(token);
     return status;
   }
   /// Makes a copy. Returns its status, or failed when the peer is.
-  Status copy(Access access, const Exposure& exposure, std::uint64_t offset, const std::vector<iovec>& pieces,
+  Status copy(RmaOp op, const MemoryKey& rkey, std::uint64_t offset, const std::vector<iovec>& pieces,
               std::size_t size) {
-    const Status status = start(access, exposure, offset, pieces, size);
+    const Status status = start(op, rkey, offset, pieces, size);
     if (status != Status::pending) return status;
     const std::size_t before = relay.results.size();
     EXPECT_TRUE(world.until([&] { return relay.results.size() > before || !a.failures.empty(); }));
@@ -87,19 +89,19 @@ TEST_P(OfiCopies, BetweenAnyPiecesBothWays) {
   open();
   std::mt19937_64 random(3);
   for (int round = 0; round < 60; ++round) {
-    const Access access = random() % 2 == 0 ? Access::get : Access::put;
+    const RmaOp op = random() % 2 == 0 ? RmaOp::get : RmaOp::put;
     const std::size_t total = 1 + random() % 100'000;
     Area theirs = area(total, 1 + random() % 10, 1), ours = area(total, 1 + random() % 40, 2);
     const std::size_t offset = random() % total, size = 1 + random() % (total - offset);
-    Bytes expected = access == Access::get ? ours.bytes : theirs.bytes;
-    const Bytes& source = access == Access::get ? theirs.bytes : ours.bytes;
-    const std::size_t from = access == Access::get ? offset : 0, to = access == Access::get ? 0 : offset;
+    Bytes expected = op == RmaOp::get ? ours.bytes : theirs.bytes;
+    const Bytes& source = op == RmaOp::get ? theirs.bytes : ours.bytes;
+    const std::size_t from = op == RmaOp::get ? offset : 0, to = op == RmaOp::get ? 0 : offset;
     std::copy_n(source.begin() + static_cast<std::ptrdiff_t>(from), size,
                 expected.begin() + static_cast<std::ptrdiff_t>(to));
-    const Exposure exposure = expose(access, theirs);
-    ASSERT_EQ(copy(access, exposure, offset, ours.pieces, size), Status::ok) << round;
-    ASSERT_EQ(access == Access::get ? ours.bytes : theirs.bytes, expected) << round;
-    b.driver->withdraw(exposure.handle);
+    const MemoryKey rkey = register_memory(op, theirs);
+    ASSERT_EQ(copy(op, rkey, offset, ours.pieces, size), Status::ok) << round;
+    ASSERT_EQ(op == RmaOp::get ? ours.bytes : theirs.bytes, expected) << round;
+    b.driver->deregister(rkey.handle);
   }
 }
 
@@ -109,13 +111,13 @@ TEST_P(OfiCopies, ManyAtOnceBesidePackets) {
   Area theirs = area(size, 3, 1);
   std::vector<Area> ours;
   for (std::uint64_t i = 0; i < 100; ++i) ours.push_back(area(size, 2, 100 + i));
-  const Exposure exposure = expose(Access::get, theirs);
+  const MemoryKey rkey = register_memory(RmaOp::get, theirs);
   std::size_t started = 0, sent = 0;
   bool was_full = false;
   ASSERT_TRUE(world.until(
       [&] {
         if (started < ours.size() && (!was_full || !a.ready_ranks.empty())) {
-          was_full = start(Access::get, exposure, 0, ours[started].pieces, size) == Status::full;
+          was_full = start(RmaOp::get, rkey, 0, ours[started].pieces, size) == Status::full;
           a.ready_ranks.clear();
           started += !was_full;
         }
@@ -126,52 +128,53 @@ TEST_P(OfiCopies, ManyAtOnceBesidePackets) {
   EXPECT_GT(a.driver->polls(), 0u);
   for (const Area& one : ours) ASSERT_EQ(one.bytes, theirs.bytes);
   for (const Status status : relay.results) EXPECT_EQ(status, Status::ok);
-  b.driver->withdraw(exposure.handle);
+  b.driver->deregister(rkey.handle);
 }
 
 TEST_P(OfiCopies, TooManyAtOnceAreFullAndThenReady) {
   open();
   Area theirs = area(60'000, 10, 1), ours = area(60'000, 10, 2);
-  const Exposure exposure = expose(Access::get, theirs);
+  const MemoryKey rkey = register_memory(RmaOp::get, theirs);
   std::size_t started = 0;
-  while (start(Access::get, exposure, 0, ours.pieces, 60'000) == Status::pending) ASSERT_LE(++started, tokens.size());
+  while (start(RmaOp::get, rkey, 0, ours.pieces, 60'000) == Status::pending) ASSERT_LE(++started, tokens.size());
   EXPECT_EQ(started, Copies::most_copies);
   ASSERT_TRUE(world.until([&] { return relay.results.size() == started && !a.ready_ranks.empty(); }));
   EXPECT_EQ(a.ready_ranks, std::vector<Rank>{1});
   EXPECT_EQ(ours.bytes, theirs.bytes);
-  b.driver->withdraw(exposure.handle);
+  b.driver->deregister(rkey.handle);
 }
 
-TEST_P(OfiCopies, WhatMakesNoSenseFailsAtOnce) {
+TEST_P(OfiCopies, MalformedKeysFailAtOnce) {
   open();
   Area theirs = area(1000, 2, 1), ours = area(2000, 1, 2);
-  Exposure exposure = expose(Access::get, theirs);
-  EXPECT_EQ(start(Access::get, exposure, 1, ours.pieces, 1000), Status::failed) << "beyond the end";
-  EXPECT_EQ(start(Access::get, exposure, ~std::uint64_t{0}, ours.pieces, 1), Status::failed);
+  MemoryKey rkey = register_memory(RmaOp::get, theirs);
+  EXPECT_EQ(start(RmaOp::get, rkey, 1, ours.pieces, 1000), Status::failed) << "beyond the end";
+  EXPECT_EQ(start(RmaOp::get, rkey, ~std::uint64_t{0}, ours.pieces, 1), Status::failed);
   const std::vector<iovec> small = {{ours.bytes.data(), 10}};
-  EXPECT_EQ(start(Access::get, exposure, 0, small, 11), Status::failed) << "our pieces are shorter";
-  for (std::uint16_t size = 0; size < exposure.size; ++size) {
-    Exposure cut_off = exposure;
+  EXPECT_EQ(start(RmaOp::get, rkey, 0, small, 11), Status::failed) << "our pieces are shorter";
+  for (std::uint16_t size = 0; size < rkey.size; ++size) {
+    MemoryKey cut_off = rkey;
     cut_off.size = size;
-    EXPECT_EQ(start(Access::get, cut_off, 0, ours.pieces, 10), Status::failed) << size;
+    EXPECT_EQ(start(RmaOp::get, cut_off, 0, ours.pieces, 10), Status::failed) << size;
   }
-  exposure.bytes[0] = std::byte{11};
-  EXPECT_EQ(start(Access::get, exposure, 0, ours.pieces, 10), Status::failed) << "too many pieces";
+  rkey.bytes[0] = std::byte{11};
+  EXPECT_EQ(start(RmaOp::get, rkey, 0, ours.pieces, 10), Status::failed) << "too many pieces";
   std::vector<iovec> many(Copies::most_pieces + 1, iovec{theirs.bytes.data(), 1});
-  Exposure none;
-  EXPECT_EQ(b.driver->expose(0, Access::get, many.data(), static_cast<int>(many.size()), &none), Status::failed);
+  MemoryKey none;
+  EXPECT_EQ(b.driver->register_memory(0, RmaOp::get, many.data(), static_cast<int>(many.size()), &none),
+            Status::failed);
   EXPECT_TRUE(relay.results.empty());
-  b.driver->withdraw(exposure.handle);
+  b.driver->deregister(rkey.handle);
 }
 
-/// The memory is not exposed any more, or never was under this key: the copy fails, and nothing is written.
-TEST_P(OfiCopies, WithoutAnExposureFails) {
+/// The memory is not registered any more, or never was under this key: the copy fails, and nothing is written.
+TEST_P(OfiCopies, WithoutARegistrationFails) {
   if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " 1.17 never completes it";
   open();
   Area theirs = area(50'000, 1, 1), ours = area(50'000, 1, 2);
-  const Exposure exposure = expose(Access::put, theirs);
-  b.driver->withdraw(exposure.handle);
-  EXPECT_EQ(copy(Access::put, exposure, 0, ours.pieces, 50'000), Status::failed);
+  const MemoryKey rkey = register_memory(RmaOp::put, theirs);
+  b.driver->deregister(rkey.handle);
+  EXPECT_EQ(copy(RmaOp::put, rkey, 0, ours.pieces, 50'000), Status::failed);
   EXPECT_EQ(theirs.bytes, pattern(50'000, 1));
 }
 

@@ -18,9 +18,9 @@
 #include "drivers/ofi/address.hpp"
 #include "drivers/ofi/buffers.hpp"
 #include "drivers/ofi/copies.hpp"
+#include "drivers/ofi/deferred_close.hpp"
 #include "drivers/ofi/link.hpp"
 #include "drivers/ofi/ofi.hpp"
-#include "drivers/ofi/parked.hpp"
 #include "drivers/ofi/provider.hpp"
 #include "drivers/ofi/wire.hpp"
 #include "tests/conformance/driver_kit.hpp"
@@ -37,25 +37,25 @@ using conformance::World;
 inline std::string domain_for(const std::string& provider) { return provider == "shm" ? "" : "lo"; }
 
 /// An endpoint that belongs to no rank: sends anything to any address.
-class Stranger {
+class Outsider {
  public:
-  explicit Stranger(const std::string& provider)
+  explicit Outsider(const std::string& provider)
       : shares_memory_(provider == "shm"), context_(0, 2), endpoint_(std::make_unique<Endpoint>(context_)) {
     std::string reason;
     Info info = choose_provider(provider, domain_for(provider), &reason);
     EXPECT_TRUE(info) << reason;
     EXPECT_TRUE(endpoint_->open(std::move(info), longest_message, &reason)) << reason;
-    if (shares_memory_) enter_process();
+    if (shares_memory_) note_opened();
     memory_.resize(64 * longest_message);
     int error = 0;
     region_ = endpoint_->register_local(memory_.data(), memory_.size(), FI_RECV, &error);
     for (std::size_t i = 0; i < 64; ++i) ops_.push_back(std::make_unique<Op>(Op::Kind::receive));
     for (std::size_t i = 0; i < 64; ++i) post(i);
   }
-  ~Stranger() {
+  ~Outsider() {
     region_.reset();
     if (shares_memory_) {
-      leave_process({std::move(endpoint_), nullptr, nullptr});
+      close_or_defer({std::move(endpoint_), nullptr, nullptr});
     } else {
       endpoint_->close();
     }
@@ -151,8 +151,8 @@ class Ofi : public testing::TestWithParam<const char*> {
     return made;
   }
   /// Sends `bytes`, polling both, until the provider takes them.
-  void push(Stranger& stranger, const Bytes& bytes) {
-    ASSERT_TRUE(world.until([&] { return stranger.poll(), stranger.try_send(bytes); }));
+  void push(Outsider& outsider, const Bytes& bytes) {
+    ASSERT_TRUE(world.until([&] { return outsider.poll(), outsider.try_send(bytes); }));
   }
 
   World world{ofi_factory};
@@ -163,16 +163,16 @@ class Ofi : public testing::TestWithParam<const char*> {
 /// Rank 1 of a world of 2, played by the test: it sends a Hello to rank 0, and may then send anything.
 class FalsePeer {
  public:
-  /// `port`: for lifelines.
+  /// `port`: for keepalive.
   FalsePeer(World& world, const std::string& provider, const Secret& secret, std::uint16_t port = 0)
-      : stranger(provider), world_(world) {
+      : outsider(provider), world_(world) {
     Node& node = world[0];
-    stranger.meet(node.address);
-    const auto hello = make_hello({1, 0, node.context.job, 77, Nonce{}, stranger.name(), port}, secret);
-    EXPECT_TRUE(world_.until([&] { return stranger.poll(), stranger.try_send(hello); }));
-    EXPECT_TRUE(world_.until([&] { return stranger.poll(), !stranger.received.empty(); }));
+    outsider.meet(node.address);
+    const auto hello = make_hello({1, 0, node.context.job, 77, Nonce{}, outsider.name(), port}, secret);
+    EXPECT_TRUE(world_.until([&] { return outsider.poll(), outsider.try_send(hello); }));
+    EXPECT_TRUE(world_.until([&] { return outsider.poll(), !outsider.received.empty(); }));
     std::uint64_t incarnation = 0;
-    EXPECT_TRUE(read_challenge(stranger.received.at(0), hello, secret, &incarnation, &keys_));
+    EXPECT_TRUE(read_challenge(outsider.received.at(0), hello, secret, &incarnation, &keys_));
     EXPECT_EQ(incarnation, node.context.incarnation);
   }
   Bytes message(Kind kind, std::uint16_t number, const Bytes& body, std::uint64_t key_change = 0) const {
@@ -183,10 +183,10 @@ class FalsePeer {
   }
   void send(Kind kind, std::uint16_t number, const Bytes& body, std::uint64_t key_change = 0) {
     const Bytes bytes = message(kind, number, body, key_change);
-    ASSERT_TRUE(world_.until([&] { return stranger.poll(), stranger.try_send(bytes); }));
+    ASSERT_TRUE(world_.until([&] { return outsider.poll(), outsider.try_send(bytes); }));
   }
 
-  Stranger stranger;
+  Outsider outsider;
 
  private:
   World& world_;

@@ -27,7 +27,7 @@ TEST_P(OfiTraffic, DeclaresWhatItCanDo) {
   const Capabilities& can = a.driver->capabilities();
   EXPECT_EQ(can.name, "ofi");
   EXPECT_TRUE(can.bulk_stream && can.reaches_local && can.get && can.put);
-  EXPECT_FALSE(can.memory_only || can.reserves || can.reaches_self || can.copies_anywhere);
+  EXPECT_FALSE(can.memory_only || can.reserves || can.reaches_self || can.rma_any_thread);
   EXPECT_EQ(can.detects_failure, std::string(GetParam()) == "tcp;ofi_rxm");
   EXPECT_FALSE(can.reaches_remote) << "loopback and shm end at this host";
   EXPECT_GE(can.max_inline, 48u);
@@ -82,7 +82,7 @@ TEST_P(OfiTraffic, FullThenReadyAndNothingIsLost) {
     const std::size_t size = round == 0 ? 20 : 4000;
     const int sent = fill(size);
     ASSERT_GT(sent, 0);
-    ASSERT_LE(sent, window);
+    ASSERT_LE(sent, unacked_limit);
     EXPECT_TRUE(a.ready_ranks.empty());
     ASSERT_TRUE(world.until([&] { return b.packets.size() == static_cast<std::size_t>(sent); }));
     for (int i = 0; i < sent; ++i) {
@@ -97,11 +97,11 @@ TEST_P(OfiTraffic, FullThenReadyAndNothingIsLost) {
 
 TEST_P(OfiTraffic, AReceiverThatWantsNothingNowStopsTheSender) {
   open_and_join();
-  b.on_packet = [](Rank, std::span<const std::byte>) { return Take::later; };
+  b.on_packet = [](Rank, std::span<const std::byte>) { return Take::retry; };
   int sent = fill(100);
   for (int i = 0; i < 2000; ++i) world.poll();
   sent += a.ready_ranks.empty() ? 0 : fill(100);
-  EXPECT_LE(sent, window) << "what the receiver must keep is bounded";
+  EXPECT_LE(sent, unacked_limit) << "what the receiver must keep is bounded";
   EXPECT_TRUE(b.packets.empty());
   b.on_packet = nullptr;
   ASSERT_TRUE(world.until([&] { return b.packets.size() == static_cast<std::size_t>(sent); }));
@@ -128,8 +128,8 @@ TEST_P(OfiTraffic, PacketsAndBulkBothWaysInOrder) {
     Side& other = sides[1 - rank];
     world[rank].expect_bulk(9, cut(other.sink, 777));
     world[rank].on_packet = [&, rank](Rank, std::span<const std::byte>) {
-      if (random() % 16 == 0) return Take::later;
-      other.bulk_seen.push_back(world[rank].landed_bytes[9]);
+      if (random() % 16 == 0) return Take::retry;
+      other.bulk_seen.push_back(world[rank].written_bytes[9]);
       return Take::taken;
     };
   }
@@ -233,9 +233,9 @@ TEST_P(OfiTraffic, BulkThatNobodyWantsIsDroppedAndOthersPass) {
   b.most_pieces = 3;
   ASSERT_EQ(a.bulk(1, 1, 0, pattern(4000, 1)), Status::ok);
   ASSERT_EQ(a.bulk(1, 2, 0, pattern(4000, 2)), Status::ok);
-  ASSERT_TRUE(world.until([&] { return b.landed_bytes[2] == 4000; }));
+  ASSERT_TRUE(world.until([&] { return b.written_bytes[2] == 4000; }));
   EXPECT_EQ(sink, pattern(4000, 2));
-  EXPECT_EQ(b.landed_bytes.count(1), 0u);
+  EXPECT_EQ(b.written_bytes.count(1), 0u);
 }
 
 }  // namespace

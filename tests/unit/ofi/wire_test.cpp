@@ -82,26 +82,27 @@ TEST(OfiWire, AChallengeAnswersOneHelloOnly) {
   EXPECT_FALSE(read_challenge(bytes, make_hello(another, secret), secret, &incarnation, &read));
 }
 
-TEST(OfiWire, ARefusalMustNameTheNonceAndIsSignedWhereItCanBe) {
+TEST(OfiWire, ARejectionMustNameTheNonceAndIsSignedWhereItCanBe) {
   const Nonce nonce = some_hello().nonce;
   std::string why;
-  for (const Refusal reason : {Refusal::wrong_job, Refusal::wrong_rank, Refusal::connected, Refusal::gave_up}) {
-    const Bytes bytes = make_refusal(nonce, reason, secret);
-    EXPECT_TRUE(read_refusal(bytes, nonce, secret, &why));
+  for (const Rejection reason :
+       {Rejection::wrong_job, Rejection::wrong_rank, Rejection::connected, Rejection::gave_up}) {
+    const Bytes bytes = make_rejection(nonce, reason, secret);
+    EXPECT_TRUE(read_rejection(bytes, nonce, secret, &why));
     EXPECT_EQ(why, text_of(reason));
     with_each_bit_flipped(bytes, [&](const Bytes& changed, std::size_t bit) {
       if (bit / 8 >= 4 && bit / 8 < 16) return;  // rank, kind and number have been checked before
-      EXPECT_FALSE(read_refusal(changed, nonce, secret, &why) && why.find("secret") == std::string::npos &&
+      EXPECT_FALSE(read_rejection(changed, nonce, secret, &why) && why.find("secret") == std::string::npos &&
                    why.find("version") == std::string::npos)
           << bit;
     });
   }
-  EXPECT_FALSE(read_refusal(make_refusal(Nonce{}, Refusal::wrong_secret, secret), nonce, secret, &why));
-  EXPECT_TRUE(read_refusal(make_refusal(nonce, Refusal::wrong_version, secret), nonce, Secret{}, &why));
+  EXPECT_FALSE(read_rejection(make_rejection(Nonce{}, Rejection::wrong_secret, secret), nonce, secret, &why));
+  EXPECT_TRUE(read_rejection(make_rejection(nonce, Rejection::wrong_version, secret), nonce, Secret{}, &why));
   EXPECT_NE(why.find("this rank has version"), std::string::npos) << why;
 }
 
-TEST(OfiAddress, ComesBackOrIsRefused) {
+TEST(OfiAddress, ComesBackOrIsRejected) {
   const PublishedName name{"tcp;ofi_rxm", FI_SOCKADDR_IN, 7, 0x1122334455667788, pattern(16, 3)};
   const Bytes bytes = pack_address(name);
   EXPECT_LE(bytes.size(), 512u);

@@ -11,12 +11,12 @@
 namespace canele::perf::nbc {
 namespace {
 
-constexpr std::uint64_t part_size = 800;  // bytes
+constexpr std::uint64_t block_size = 800;  // bytes
 
 TEST(BareAmount, OfAllRanksIsWhatTheOperationNeeds) {
   struct Need {
     Operation operation;
-    std::uint64_t fetched, summed, own;  // in parts, all ranks together
+    std::uint64_t fetched, summed, own;  // in blocks, all ranks together
   };
   constexpr int ranks = 4;
   const Need needs[] = {{Operation::barrier, 0, 0, 0},    {Operation::bcast, 3, 0, 0},
@@ -25,21 +25,21 @@ TEST(BareAmount, OfAllRanksIsWhatTheOperationNeeds) {
   for (const Need& need : needs) {
     BareAmount all{};
     for (int rank = 0; rank < ranks; ++rank) {
-      const BareAmount one = bare_amount(need.operation, part_size, rank, ranks);
+      const BareAmount one = bare_amount(need.operation, block_size, rank, ranks);
       EXPECT_LE(one.summed, one.fetched) << name_of(need.operation) << ", rank " << rank;
       all.fetched += one.fetched;
       all.summed += one.summed;
       all.own += one.own;
     }
-    EXPECT_EQ(all.fetched, need.fetched * part_size) << name_of(need.operation);
-    EXPECT_EQ(all.own, need.own * part_size) << name_of(need.operation);
-    EXPECT_EQ(all.summed, need.summed * part_size) << name_of(need.operation);
+    EXPECT_EQ(all.fetched, need.fetched * block_size) << name_of(need.operation);
+    EXPECT_EQ(all.own, need.own * block_size) << name_of(need.operation);
+    EXPECT_EQ(all.summed, need.summed * block_size) << name_of(need.operation);
   }
 }
 
 TEST(BareAmount, IsWholeDoublesAndNothingForTheRootOfABroadcast) {
-  EXPECT_EQ(bare_amount(Operation::bcast, part_size, 0, 2).fetched, 0u);
-  EXPECT_EQ(bare_amount(Operation::bcast, part_size, 1, 2).fetched, part_size);
+  EXPECT_EQ(bare_amount(Operation::bcast, block_size, 0, 2).fetched, 0u);
+  EXPECT_EQ(bare_amount(Operation::bcast, block_size, 1, 2).fetched, block_size);
   EXPECT_EQ(bare_amount(Operation::allreduce, 5 * sizeof(double), 0, 2).summed, 2 * sizeof(double));
 }
 

@@ -32,13 +32,13 @@ TEST(Buffers, AllreduceIsTheSumOfAllInputs) {
   EXPECT_NE(one.check(call).find("element 17"), std::string::npos) << one.check(call);
 }
 
-TEST(Buffers, AlltoallTellsPartsApart) {
+TEST(Buffers, AlltoallTellsBlocksApart) {
   Buffers first(0, 2), second(1, 2);
   const Call a = first.prepare(Operation::alltoall, size, true), b = second.prepare(Operation::alltoall, size, true);
   std::copy_n(a.input, 40, a.output);
   std::copy_n(b.input, 40, a.output + 40);
   EXPECT_EQ(first.check(a), "");
-  std::copy_n(b.input + 40, 40, a.output + 40);  // the part for the other rank
+  std::copy_n(b.input + 40, 40, a.output + 40);  // the block for the other rank
   EXPECT_NE(first.check(a), "");
 }
 
@@ -85,7 +85,7 @@ TEST(Layout, DedicatedLeavesTheLastCoreToTheWorker) {
   EXPECT_EQ(worker_core_of(dedicated, allowed), 4);
   EXPECT_EQ(cores_of(dedicated, allowed, 0), (std::vector<int>{0, 1}));
   EXPECT_EQ(cores_of(dedicated, allowed, 1), (std::vector<int>{2, 3}));
-  EXPECT_FALSE(crowded(dedicated, allowed, 2));
+  EXPECT_FALSE(oversubscribed(dedicated, allowed, 2));
   EXPECT_EQ(worker_core_of(none, allowed), -1);
   EXPECT_EQ(cores_of(none, {0, 1}, 1), (std::vector<int>{1}));
 }
@@ -94,8 +94,8 @@ TEST(Layout, RanksMayShareOneCore) {
   const Options dedicated = configured("dedicated");
   EXPECT_EQ(cores_of(dedicated, {0, 1}, 0), (std::vector<int>{0}));
   EXPECT_EQ(cores_of(dedicated, {0, 1}, 1), (std::vector<int>{0}));
-  EXPECT_TRUE(crowded(dedicated, {0, 1}, 2));
-  EXPECT_FALSE(crowded(configured("none"), {0, 1}, 2));
+  EXPECT_TRUE(oversubscribed(dedicated, {0, 1}, 2));
+  EXPECT_FALSE(oversubscribed(configured("none"), {0, 1}, 2));
 }
 
 TEST(Layout, CoresThatCannotBeHadAreNamed) {

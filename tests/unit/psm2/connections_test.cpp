@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How psm2 peers find each other: at once, with a busy peer, wrong secrets, unauthenticated peers at the door and in
-// the queue.
+// How psm2 peers find each other: at once, with a busy peer, wrong secrets, unauthenticated peers at the control socket
+// and in the queue.
 //
-// One thread per process. "Meeting off" makes local peers connect the way that peers of other hosts do, which cannot be
-// tested here otherwise.
+// One thread per process. "Coordinator off" makes local peers connect the way that peers of other hosts do, which
+// cannot be tested here otherwise.
 #include <psm2.h>
 #include <psm2_mq.h>
 #include <sys/socket.h>
@@ -25,7 +25,7 @@ class Psm2Connect : public testing::TestWithParam<const char*> {
   }
   Ranks ranks;
 };
-INSTANTIATE_TEST_SUITE_P(Meeting, Psm2Connect, testing::Values("auto", "off"),
+INSTANTIATE_TEST_SUITE_P(Coordinator, Psm2Connect, testing::Values("auto", "off"),
                          [](const auto& mode) { return std::string(mode.param); });
 
 void exchange(Self& self, Rank peer, std::uint64_t count) {
@@ -52,8 +52,8 @@ TEST_P(Psm2Connect, OneSideConnects) {
   }
 }
 
-/// Without meetings no peer can wake it; the driver says so.
-TEST_P(Psm2Connect, AKnockAndAPacketWakeASleeper) {
+/// Without the coordinator no peer can wake it; the driver says so.
+TEST_P(Psm2Connect, AConnectRequestAndAPacketWakeASleeper) {
   ranks.start(2, [mode = std::string(GetParam())](Self& self) {
     EXPECT_EQ(self.node.driver->capabilities().wake_up, mode == "auto" ? WakeUp::descriptor : WakeUp::none);
     EXPECT_EQ(self.node.driver->descriptor() >= 0, mode == "auto");
@@ -89,7 +89,7 @@ TEST_P(Psm2Connect, BothSidesConnectAtOnce) {
   }
 }
 
-TEST_P(Psm2Connect, AWrongSecretIsRefusedAndDisturbsNobody) {
+TEST_P(Psm2Connect, AWrongSecretIsRejectedAndDisturbsNoRank) {
   ranks.adjust = [mode = GetParam()](Self& self) {
     self.node.context.settings["PSM2_MEETING"] = mode;
     if (self.rank == 2) self.node.context.key[3] ^= std::byte{1};
@@ -114,7 +114,7 @@ TEST_P(Psm2Connect, AWrongSecretIsRefusedAndDisturbsNobody) {
   ranks.expect_success();
 }
 
-TEST_P(Psm2Connect, AnotherJobIsRefused) {
+TEST_P(Psm2Connect, AnotherJobIsRejected) {
   ranks.adjust = [mode = GetParam()](Self& self) {
     self.node.context.settings["PSM2_MEETING"] = mode;
     self.node.context.job += static_cast<std::uint64_t>(self.rank);
@@ -125,7 +125,7 @@ TEST_P(Psm2Connect, AnotherJobIsRefused) {
       ASSERT_EQ(self.connect(0), Status::pending);
       self.await([&] { return self.node.failures.size() == 1; });
       EXPECT_FALSE(self.node.failures[0].first);
-      EXPECT_NE(self.node.failures[0].second.find("the peer refused the connection"), std::string::npos);
+      EXPECT_NE(self.node.failures[0].second.find("the peer rejected the connection"), std::string::npos);
     }
     self.barrier(2);
     EXPECT_TRUE(self.node.up.empty());
@@ -134,7 +134,7 @@ TEST_P(Psm2Connect, AnotherJobIsRefused) {
 }
 
 // libpsm2 would block for two seconds here. The polls of rank 0 continue, and the peer finds it when it is back.
-TEST(Psm2Meeting, ABusyPeerStopsNobody) {
+TEST(Psm2Coordinator, ABusyPeerStopsNobody) {
   Ranks ranks;
   ranks.start(2, [](Self& self) {
     if (self.rank == 0) {
@@ -153,7 +153,7 @@ TEST(Psm2Meeting, ABusyPeerStopsNobody) {
 }
 
 // The host waits for a seeker that computes: a moment each time, less and less often.
-TEST(Psm2Meeting, ASeekerThatIsBusyStopsNobody) {
+TEST(Psm2Coordinator, ASeekerThatIsBusyStopsNobody) {
   Ranks ranks;
   ranks.start(2, [](Self& self) {
     if (self.rank == 0) {
@@ -174,7 +174,7 @@ TEST(Psm2Meeting, ASeekerThatIsBusyStopsNobody) {
   ranks.expect_success();
 }
 
-TEST(Psm2Meeting, AProcessThatIsGoneIsNamed) {
+TEST(Psm2Coordinator, AProcessThatIsGoneIsNamed) {
   Ranks ranks;
   ranks.start(2, [](Self& self) {
     self.patient = true;
@@ -192,7 +192,7 @@ TEST(Psm2Meeting, AProcessThatIsGoneIsNamed) {
 }
 
 // Letters that are garbage, too short, too long, with descriptors, without a valid proof.
-TEST(Psm2Meeting, AFloodAtTheDoorDisturbsNobody) {
+TEST(Psm2Coordinator, AFloodOfLettersDisturbsNoPeer) {
   Ranks ranks;
   ranks.start(3, [](Self& self) {
     if (self.rank == 2) {
@@ -201,7 +201,7 @@ TEST(Psm2Meeting, AFloodAtTheDoorDisturbsNobody) {
       sockaddr_un address = {};
       address.sun_family = AF_UNIX;
       std::string name = "canele-psm2-";
-      for (const std::byte b : where.door) {
+      for (const std::byte b : where.control) {
         char digits[3];
         std::snprintf(digits, sizeof digits, "%02x", std::to_integer<unsigned>(b));
         name += digits;
@@ -242,7 +242,7 @@ psm2_mq_tag_t raw_tag(std::uint32_t first, std::uint32_t second) {
 }
 
 /// A program of the same user that speaks libpsm2 and not our protocol.
-void be_a_stranger(Board& board) {
+void be_unauthenticated(Board& board) {
   int major = PSM2_VERNO_MAJOR, minor = PSM2_VERNO_MINOR;
   psm2_error_register_handler(nullptr, PSM2_ERRHANDLER_NO_HANDLER);
   ASSERT_EQ(psm2_init(&major, &minor), PSM2_OK);
@@ -275,7 +275,7 @@ void be_a_stranger(Board& board) {
   remove_own(id);
 }
 
-TEST_P(Psm2Connect, AStrangerInTheQueueDisturbsNobody) {
+TEST_P(Psm2Connect, AnUnauthenticatedPeerInTheQueueDisturbsNoRank) {
   ranks.start(2, [](Self& self) {
     self.barrier(3);
     self.await([&] { return self.board.flags[0] == 1; });
@@ -288,21 +288,21 @@ TEST_P(Psm2Connect, AStrangerInTheQueueDisturbsNobody) {
     EXPECT_EQ(self.node.packets.size(), 100u);
   });
   while (ranks.board->arrived[3] < 2) ::sched_yield();
-  Ranks strangers;
-  strangers.start(
-      1, [&](Self&) { be_a_stranger(*ranks.board); }, false);
-  strangers.expect_success();
+  Ranks others;
+  others.start(
+      1, [&](Self&) { be_unauthenticated(*ranks.board); }, false);
+  others.expect_success();
   ranks.expect_success();
 }
 
 // An authenticated peer that sends malformed packets is failed by name; a third peer is not disturbed.
-TEST_P(Psm2Connect, APacketThatTheEngineRefusesEndsThePeerSilently) {
+TEST_P(Psm2Connect, APacketThatTheEngineRejectsEndsThePeerSilently) {
   ranks.start(2, [](Self& self) {
     self.patient = true;
     if (self.rank == 0) {
       ASSERT_EQ(self.connect(1), Status::pending);
     } else {  // before it is up: the packets may come with the same poll
-      self.node.on_packet = [](Rank, std::span<const std::byte>) { return Take::refused; };
+      self.node.on_packet = [](Rank, std::span<const std::byte>) { return Take::rejected; };
     }
     self.await([&] { return self.node.up.size() == 1; });
     if (self.rank == 0) {

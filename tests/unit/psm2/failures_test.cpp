@@ -118,7 +118,7 @@ TEST_P(Psm2Death, BulkDataOfTheDeadAndForTheDead) {
     // The two survivors continue.
     self.send(1 - self.rank, pattern(500, 9));
     self.bulk(1 - self.rank, 1, 0, pattern(1 << 20, 7));
-    self.await([&] { return self.node.landed_bytes[1] == 1 << 20; });
+    self.await([&] { return self.node.written_bytes[1] == 1 << 20; });
     EXPECT_TRUE(target == pattern(1 << 20, 7));
     self.board.flags[4] += 1;
     self.await([&] { return self.board.flags[4] == 2; });

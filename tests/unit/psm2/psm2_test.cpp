@@ -55,7 +55,7 @@ TEST(Psm2, BadSettingsAreNamed) {
   ranks.expect_success();
 }
 
-TEST(Psm2, AnAddressThatDoesNotFitIsRefusedAtOnce) {
+TEST(Psm2, AnAddressThatDoesNotFitIsRejectedAtOnce) {
   Ranks ranks;
   ranks.start(2, [](Self& self) {
     EXPECT_EQ(self.node.driver->connect(self.rank, self.node.address), Status::failed);
@@ -140,16 +140,16 @@ TEST_P(Psm2Modes, BulkOfAllSizesIntoOneOrManyPieces) {
     for (std::size_t i = 0; i < bulk_sizes.size(); ++i) {
       for (std::uint64_t way = 0; way < 3; ++way) {
         targets.emplace_back(bulk_sizes[i]);
-        // Into one piece, into pieces, into pieces of which each landing() returns two.
+        // Into one piece, into pieces, into pieces of which each bulk_destination() returns two.
         self.node.expect_bulk(i * 3 + way,
                               conformance::cut(targets.back(), way == 0 ? bulk_sizes[i] : bulk_sizes[i] / 5 + 1));
         total += bulk_sizes[i];
       }
     }
     self.join();
-    const auto landed = [&] {
+    const auto written = [&] {
       std::uint64_t sum = 0;
-      for (const auto& [key, bytes] : self.node.landed_bytes) sum += bytes;
+      for (const auto& [key, bytes] : self.node.written_bytes) sum += bytes;
       return sum;
     };
     for (std::uint64_t way = 0; way < 3; ++way) {
@@ -158,12 +158,12 @@ TEST_P(Psm2Modes, BulkOfAllSizesIntoOneOrManyPieces) {
         const std::size_t piece = way == 1 ? bulk_sizes[i] / 7 + 1 : bulk_sizes[i];
         self.bulk(peer, i * 3 + way, 0, pattern(bulk_sizes[i], i + 100 * way), piece);
       }
-      self.await([&] { return landed() >= total / 3 * (way + 1) && self.node.pending() == 0; });
+      self.await([&] { return written() >= total / 3 * (way + 1) && self.node.pending() == 0; });
       self.barrier(2 + static_cast<int>(way));
     }
     for (std::size_t i = 0; i < targets.size(); ++i) {
       EXPECT_TRUE(targets[i] == pattern(targets[i].size(), i / 3 + 100 * (i % 3))) << targets[i].size();
-      EXPECT_EQ(self.node.landed_bytes[i], targets[i].size());
+      EXPECT_EQ(self.node.written_bytes[i], targets[i].size());
     }
   });
   ranks.expect_success();
@@ -186,9 +186,9 @@ TEST_P(Psm2Modes, ATransferInPiecesAtOffsetsAndOneThatNobodyWants) {
       self.await([&] { return self.node.pending() == 0; });
     } else {
       self.await([&] { return !self.node.packets.empty(); });
-      EXPECT_EQ(self.node.landed_bytes[7], target.size());  // in order: all of it before the packet
+      EXPECT_EQ(self.node.written_bytes[7], target.size());  // in order: all of it before the packet
       EXPECT_TRUE(target == pattern(target.size(), 5));
-      EXPECT_EQ(self.node.landed_bytes.count(8), 0u);
+      EXPECT_EQ(self.node.written_bytes.count(8), 0u);
     }
     self.barrier(2);
   });
@@ -229,11 +229,11 @@ TEST_P(Psm2Modes, AMixtureStaysInOrderBothWays) {
       }
     }
     self.barrier(2);
-    const auto skip_landed = [&] {  // bulk data that has landed, in its turn
-      while (next < count && mixed(next).bulk && self.node.landed_bytes[next] == mixed(next).size) ++next;
+    const auto skip_written = [&] {  // bulk data that is written, in its turn
+      while (next < count && mixed(next).bulk && self.node.written_bytes[next] == mixed(next).size) ++next;
     };
     self.node.on_packet = [&, check = self.node.on_packet](Rank from, std::span<const std::byte> bytes) {
-      skip_landed();
+      skip_written();
       return check(from, bytes);
     };
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -246,7 +246,7 @@ TEST_P(Psm2Modes, AMixtureStaysInOrderBothWays) {
       }
       ++expected;
     }
-    self.await([&] { return skip_landed(), next == count; });
+    self.await([&] { return skip_written(), next == count; });
     EXPECT_EQ(expected, count);
     self.barrier(3);
   });
@@ -294,15 +294,15 @@ TEST(Psm2, WhatIsTakenLaterIsPresentedAgainInOrder) {
       self.bulk(1, 1, 0, pattern(target.size(), 77));
       for (std::uint64_t i = 5; i < 100; ++i) self.send(1, pattern(3000, i));
     } else {
-      int refusals = 0;
+      int retries = 0;
       self.node.on_packet = [&](Rank, std::span<const std::byte>) {
-        if (self.node.packets.size() == 3 && ++refusals < 50) return Take::later;
-        EXPECT_EQ(self.node.landed_bytes[1], self.node.packets.size() >= 5 ? target.size() : 0u);
+        if (self.node.packets.size() == 3 && ++retries < 50) return Take::retry;
+        EXPECT_EQ(self.node.written_bytes[1], self.node.packets.size() >= 5 ? target.size() : 0u);
         return Take::taken;
       };
       self.await([&] { return self.node.packets.size() == 100; });
       for (std::uint64_t i = 0; i < 100; ++i) EXPECT_TRUE(self.node.packets[i].bytes == pattern(3000, i)) << i;
-      EXPECT_EQ(refusals, 50);
+      EXPECT_EQ(retries, 50);
       EXPECT_TRUE(target == pattern(target.size(), 77));
     }
     self.barrier(2);
@@ -360,12 +360,12 @@ TEST(Psm2, ManyProcessesAllToAll) {
       if (peer == self.rank) continue;
       self.bulk(peer, static_cast<std::uint64_t>(self.rank), 0, pattern(20000, static_cast<std::uint64_t>(self.rank)));
     }
-    // A landing is reported part by part: the last part of each is waited for.
-    const auto has_landed = [](const auto& landing) { return landing.second == 20000; };
+    // Bulk data is reported part by part: the last part of each is waited for.
+    const auto is_written = [](const auto& entry) { return entry.second == 20000; };
     self.await([&] {
-      const auto& landed = self.node.landed_bytes;
-      return self.node.packets.size() == rounds * (count - 1) && landed.size() == count - 1 &&
-             std::all_of(landed.begin(), landed.end(), has_landed) && self.node.pending() == 0;
+      const auto& written = self.node.written_bytes;
+      return self.node.packets.size() == rounds * (count - 1) && written.size() == count - 1 &&
+             std::all_of(written.begin(), written.end(), is_written) && self.node.pending() == 0;
     });
     std::map<Rank, std::uint64_t> seen;
     for (const auto& [from, bytes] : self.node.packets) {

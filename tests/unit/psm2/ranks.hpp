@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "drivers/psm2/leftovers.hpp"
 #include "drivers/psm2/psm2.hpp"
+#include "drivers/psm2/stale_shm.hpp"
 #include "tests/conformance/driver_kit.hpp"
 
 namespace canele::drivers::psm2 {
@@ -137,7 +137,7 @@ class Ranks {
       if (pid > 0) ::kill(pid, SIGKILL);
     }
     for (Rank rank = 0; rank < static_cast<Rank>(pids.size()); ++rank) finish(rank);
-    remove_leftovers();
+    remove_stale_shm();
     ::munmap(board, sizeof(Board));
   }
 
@@ -186,7 +186,7 @@ inline int files_in_dev_shm() {
   DIR* const directory = ::opendir("/dev/shm");
   while (const dirent* entry = directory == nullptr ? nullptr : ::readdir(directory)) {
     std::uint64_t endpoint;
-    if (parse_leftover(entry->d_name, &endpoint)) ++count;
+    if (parse_shm_name(entry->d_name, &endpoint)) ++count;
   }
   if (directory != nullptr) ::closedir(directory);
   return count;

@@ -165,7 +165,7 @@ TEST(Samples, CutAtAnyByteNothingOfThemCounts) {
   for (std::size_t length = 0; length + 1 < text.size(); ++length) {  // a missing last line feed is no fault
     if (text.substr(0, length).ends_with("\nend")) continue;
     const Samples samples = read_text(text.substr(0, length));
-    EXPECT_TRUE(samples.state == State::refused || samples.state == State::stale) << length;
+    EXPECT_TRUE(samples.state == State::rejected || samples.state == State::stale) << length;
     EXPECT_NE(samples.problem, "") << length;
     EXPECT_TRUE(samples.all.empty()) << length;
   }
@@ -175,16 +175,16 @@ TEST(Samples, AFileThatCannotBeUsedIsRefusedWithTheReason) {
   FakePlatform platform = machine();
   FileText& file = platform.files["/home/me/.cache/canele/here.samples"];
   file = {true, false, "", "Permission denied"};
-  EXPECT_EQ(read(platform).state, State::refused);
+  EXPECT_EQ(read(platform).state, State::rejected);
   EXPECT_EQ(read(platform).problem, "it cannot be read: Permission denied");
   file = {true, true, std::string(65'537, '\n'), ""};
-  EXPECT_EQ(read(platform).state, State::refused);
+  EXPECT_EQ(read(platform).state, State::rejected);
   EXPECT_EQ(read(platform).problem, "it is longer than 65536 bytes");
   file = {true, true, "{\"host\": \"here\"}\n", ""};
-  EXPECT_EQ(read(platform).state, State::refused);
+  EXPECT_EQ(read(platform).state, State::rejected);
   EXPECT_NE(read(platform).problem.find("its first line is"), std::string::npos);
   file = {true, true, "canele-samples 1\ncolour blue\n", ""};
-  EXPECT_EQ(read(platform).state, State::refused);
+  EXPECT_EQ(read(platform).state, State::rejected);
   EXPECT_NE(read(platform).problem.find("expected: \"host here\""), std::string::npos);
 }
 
