@@ -8,6 +8,7 @@
 #include "comm/protocol/credit_sender.hpp"
 #include "comm/rendezvous/async_get.hpp"
 #include "comm/rendezvous/buffered.hpp"
+#include "comm/rendezvous/choose.hpp"
 #include "comm/rendezvous/receiver_initiated.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
 #include "comm/rendezvous/shared_copy.hpp"
@@ -15,6 +16,35 @@
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::rendezvous {
+namespace {
+
+SendFacts facts_of(const Context& context, const Peer& peer, const Request& request) {
+  const drivers::Capabilities& can = peer.rail->instance->driver->capabilities();
+  SendFacts facts;
+  facts.length = request.data.length;
+  facts.copied = request.role == Request::InternalRole::in_segment || request.role == Request::InternalRole::buffered;
+  facts.read_elsewhere = request.role == Request::InternalRole::destination_send && context.is_read_elsewhere(request);
+  facts.part_of_other = request.role != Request::InternalRole::none;
+  facts.gets = can.get;
+  facts.any_thread = can.rma_any_thread;
+  facts.copy_pays = can.get && kernel_copies(context, peer, request);
+  facts.few_pieces =
+      can.get && has_few_pieces(request, can.rma_any_thread ? most_pieces : DeferredRegistration::most_pieces);
+  return facts;
+}
+
+/// Describes the memory of a send for a peer that reads it.
+void describe(const Context& context, Peer& peer, Request& request, drivers::MemoryKey& rkey) {
+  if (request.role == Request::InternalRole::in_segment) {
+    rkey = context.segment_key_of(request);
+  } else if (request.role == Request::InternalRole::buffered) {
+    rkey = buffered::copy_of(request).rkey;
+  } else if (!CANELE_BUGGIFY(not_exposed)) {
+    register_memory(peer, request, rkey);
+  }
+}
+
+}  // namespace
 
 std::byte* write_rts(Context& context, Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
                      const RtrTable::RemoteRtr* remote_rtr) {
@@ -22,15 +52,15 @@ std::byte* write_rts(Context& context, Peer& peer, Request& request, wire::Head 
   if (request.handle == 0) request.handle = context.sends.add(request);
   const bool routed = request.role == Request::InternalRole::destination_send;
   const bool needs_fin = routed || (peer.rail_group != nullptr && peer.rail_group->sequenced);
+  SendFacts facts = facts_of(context, peer, request);
+  facts.deferred_registration = staged != nullptr && peer.rail->instance->driver->capabilities().rkey_size != 0;
+  facts.needs_fin = needs_fin;
+  const Scheme alone = choose_for_send(facts);  // if the receive is not known, or can no longer be claimed
+  facts.remote_rtr = remote_rtr != nullptr;
+  const Scheme scheme = facts.remote_rtr ? choose_for_send(facts) : alone;
   drivers::MemoryKey rkey;
-  if (request.role == Request::InternalRole::in_segment) {
-    rkey = context.segment_key_of(request);
-  } else if (request.role == Request::InternalRole::buffered) {
-    rkey = buffered::copy_of(request).rkey;
-  } else if (!context.is_read_elsewhere(request)) {
-    register_memory(peer, request, rkey);
-  }
-  const std::size_t late = staged != nullptr && !needs_fin ? async_get::room(*peer.rail, request) : 0;
+  if (alone == Scheme::get) describe(context, peer, request, rkey);
+  const std::size_t late = alone == Scheme::async_get ? peer.rail->instance->driver->capabilities().rkey_size : 0;
   wire::Rts rts{};
   rts.handle = request.handle;
   rts.length = request.data.length;
@@ -40,8 +70,7 @@ std::byte* write_rts(Context& context, Peer& peer, Request& request, wire::Head 
   rts.synchronous = request.synchronous;
   rts.needs_fin = needs_fin;
   request.needs_fin = needs_fin;
-  const bool is_plain = request.role == Request::InternalRole::none;
-  if (remote_rtr != nullptr && is_plain && rtr::is_worthwhile(context, peer, request)) {
+  if (scheme == Scheme::receiver_initiated) {
     ChunkClaims claims(peer.rail->lines.theirs[remote_rtr->line], remote_rtr->generation);
     if (claims.acquire()) {
       CANELE_COVER(rtr_acquired);

@@ -58,15 +58,6 @@ void push(DriverInstance& instance, RmaCopy& copy) {
 
 }  // namespace
 
-std::size_t room(const Rail& rail, const Request& request) {
-  const drivers::Capabilities& capabilities = rail.instance->driver->capabilities();
-  if (!capabilities.get || capabilities.rma_any_thread || capabilities.rkey_size == 0) return 0;
-  iovec pieces[DeferredRegistration::most_pieces];
-  std::size_t covered = 0;
-  data::pieces(request.data, 0, request.data.length, pieces, DeferredRegistration::most_pieces, &covered);
-  return covered == request.data.length ? capabilities.rkey_size : 0;
-}
-
 void register_later(Packet& packet, Request& request, std::byte* rts_at, std::span<std::byte> room) {
   DeferredRegistration late{};
   late.request = &request;

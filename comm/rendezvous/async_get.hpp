@@ -19,8 +19,6 @@
 
 namespace canele::comm::async_get {
 
-/// Returns the bytes to keep free in an RTS for the rkey. 0: the driver cannot register memory, or not this memory.
-std::size_t room(const Rail& rail, const Request& request);
 /// Notes what register_memory() has to do for the RTS at `rts_at`, which keeps `room` free.
 void register_later(Packet& packet, Request& request, std::byte* rts_at, std::span<std::byte> room);
 /// Registers the memory of the packet's RTSs, and writes the rkeys into them.

@@ -10,11 +10,15 @@
 
 #include "comm/link/queue.hpp"
 #include "comm/protocol/send.hpp"
+#include "comm/rendezvous/choose.hpp"
 #include "comm/rendezvous/shared_copy.hpp"
 #include "comm/state/payload.hpp"
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::rtr {
+
+static_assert(rendezvous::shortest_rtr == RtrTable::shortest);
+
 namespace {
 
 RtrTable& rtr_table_of(Peer& peer) {
@@ -31,24 +35,6 @@ bool register_memory(Peer& peer, const Request& request, drivers::MemoryKey& rke
   drivers::Driver& driver = *peer.rail->instance->driver;
   return driver.register_memory(peer.rank, drivers::RmaOp::put, pieces, count, &rkey) == drivers::Status::ok &&
          rkey.size <= RtrTable::rkey_room && rkey.handle == 0;
-}
-
-/// Returns whether either end can copy the data of a receive from this peer.
-bool shares(const Context& context, const Peer& peer) {
-  if (!context.receiver_initiated || peer.state != Peer::State::up || peer.rail_group != nullptr ||
-      peer.rail->lines.count == 0) {
-    return false;
-  }
-  const drivers::Capabilities& can = peer.rail->instance->driver->capabilities();
-  return can.get && can.put && can.rma_any_thread;
-}
-
-/// Returns whether this end alone copies. It does so if all threads of the program want cores, and the copy takes less
-/// than a scheduler's turn. The other end would wake up for it. A thread that copies for longer loses its turn
-/// meanwhile, and so does a thread that waits for that copy.
-bool copies_alone(const Context& context, std::uint64_t length) {
-  constexpr std::uint64_t long_copy = 1 << 20;
-  return context.shares_core() && length < long_copy;
 }
 
 int line_of(const RtrTable& table, const Request* request) {
@@ -181,6 +167,24 @@ void acquire_late(Context& context, Peer& peer, Request& request, const RtrTable
 
 }  // namespace
 
+bool shares(const Context& context, const Peer& peer) {
+  if (!context.receiver_initiated || peer.state != Peer::State::up || peer.rail_group != nullptr ||
+      peer.rail->lines.count == 0) {
+    return false;
+  }
+  const drivers::Capabilities& can = peer.rail->instance->driver->capabilities();
+  return can.get && can.put && can.rma_any_thread;
+}
+
+bool copies_alone(const Context& context, std::uint64_t length) {
+  constexpr std::uint64_t long_copy = 1 << 20;
+  return context.shares_core() && length < long_copy;
+}
+
+bool has_line(const Peer& peer) {
+  return free_line(peer) >= 0 || moving(peer) >= peer.rail->lines.count / 2;  // else RTRs have them, perhaps for long
+}
+
 bool is_worthwhile(const Context& context, const Peer& peer, const Request& request) {
   return request.data.length >= RtrTable::shortest && rendezvous::kernel_copies(context, peer, request);
 }
@@ -199,10 +203,8 @@ void send(Context& context, Request& request, Peer& peer) {
 }
 
 bool share(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> rkey) {
-  const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
-  if (want <= shared_copy::least_chunk || !shares(context, peer) || copies_alone(context, want)) return false;
   if (free_line(peer) >= 0) return share_now(context, request, peer, handle, rkey);
-  if (moving(peer) < peer.rail->lines.count / 2) return false;  // RTRs have the lines, perhaps for long
+  const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
   drivers::MemoryKey ours;
   if (!register_memory(peer, request, ours)) return false;  // the receive would wait in vain
   CANELE_COVER_RARE(share_waits_for_a_line);

@@ -35,6 +35,14 @@ namespace canele::comm::rtr {
 
 /// Returns whether this message moves faster if either end may copy it. The peer is connected.
 bool is_worthwhile(const Context& context, const Peer& peer, const Request& request);
+/// Returns whether either end can copy the data of a receive from this peer.
+bool shares(const Context& context, const Peer& peer);
+/// Returns whether this end alone copies. It does so if all threads of the program want cores, and the copy takes less
+/// than a scheduler's turn. The other end would wake up for it. A thread that copies for longer loses its turn
+/// meanwhile, and so does a thread that waits for that copy.
+bool copies_alone(const Context& context, std::uint64_t length);
+/// Returns whether a message of this peer that is shared has a line, or will soon have one.
+bool has_line(const Peer& peer);
 /// Sends the RTR of a receive that has just been queued to `peer`, its sender, if that can help.
 void send(Context& context, Request& request, Peer& peer);
 /// Withdraws an RTR: the receive has matched, or is cancelled. Returns false if the sender has acquired it.
@@ -48,8 +56,8 @@ ChunkClaims claims_of(const Peer& peer, const Request& request);
 void forget_session(Context& context, const Session& session);
 const char* on_rtr(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
 
-/// Shares the copy of a send whose announcement has met a receive without an RTR. Returns true if both ends copy,
-/// false if this end has to copy alone.
+/// Shares the copy of a send whose announcement has met a receive that was not offered, after choose_for_receive() has
+/// chosen so. Returns false if the receive has too many pieces for its sender; this end has to copy alone then.
 bool share(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> rkey);
 const char* on_shared_copy(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
 

@@ -14,6 +14,7 @@
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/rendezvous/async_get.hpp"
+#include "comm/rendezvous/choose.hpp"
 #include "comm/rendezvous/receiver_initiated.hpp"
 #include "comm/rendezvous/shared_copy.hpp"
 #include "comm/state/payload.hpp"
@@ -117,17 +118,20 @@ bool kernel_copies(const Context& context, const Peer& peer, const Request& requ
   return request.data.length >= from && (from == 0 || !request.both_ends_wait || context.worker_active());
 }
 
+bool has_few_pieces(const Request& request, int most) {
+  if (request.data.segments == nullptr) return true;
+  iovec pieces[most_pieces];
+  std::size_t covered = 0;
+  data::pieces(request.data, 0, request.data.length, pieces, most, &covered);
+  return covered == request.data.length;
+}
+
 void register_memory(Peer& peer, Request& request, drivers::MemoryKey& rkey) {
-  constexpr int most_pieces = 16;
   drivers::Driver& driver = *peer.rail->instance->driver;
-  rkey.size = 0;
-  const drivers::Capabilities& can = driver.capabilities();
-  if (!can.get || !can.rma_any_thread || CANELE_BUGGIFY(not_exposed)) return;
-  if (!kernel_copies(*request.context, peer, request)) return;
   iovec pieces[most_pieces];
   std::size_t covered = 0;
   const int count = data::pieces(request.data, 0, request.data.length, pieces, most_pieces, &covered);
-  if (covered != request.data.length) return;  // too many pieces: the message will be streamed
+  rkey.size = 0;
   if (driver.register_memory(peer.rank, drivers::RmaOp::get, pieces, count, &rkey) != drivers::Status::ok)
     rkey.size = 0;
 }
@@ -143,40 +147,63 @@ void grant(Context& context, Request& request, Peer& peer, std::uint64_t send, s
   link::control(context, peer, wire::Type::cts, send, 0, 0, &cts, sizeof cts);
 }
 
+/// Gathers what choose_for_receive() asks. What only long messages are asked for is looked up for these alone.
+static ReceiveFacts facts_of(const Context& context, const Request& request, const Peer& peer,
+                             std::span<const std::byte> rkey, std::uint8_t rkey_driver) {
+  const DriverInstance* const instance = peer.rail->instance;
+  ReceiveFacts facts;
+  facts.length = std::min<std::uint64_t>(request.status_length, request.data.length);
+  facts.ended = peer.disconnected() || context.stage == Stage::leaving;
+  if (rkey.empty() || instance == nullptr || instance->driver_tag() != rkey_driver) return facts;
+  const drivers::Capabilities& can = instance->driver->capabilities();
+  facts.has_key = can.get;
+  facts.any_thread = can.rma_any_thread;
+  if (facts.length <= longest_for_one) return facts;
+  facts.multicast = request.receive.sink != nullptr;
+  // If both ends wait, one of them may have gone on: sharing the copy with it is no help.
+  facts.both_wait = request.both_ends_wait && !context.worker_active();
+  facts.both_can_copy = rtr::shares(context, peer);
+  facts.alone_is_better = rtr::copies_alone(context, facts.length);
+  facts.has_line = facts.both_can_copy && rtr::has_line(peer);
+  return facts;
+}
+
+/// Ends a receive whose peer has failed, or whose engine is leaving.
+[[gnu::cold]] static void fail_to_start(Context& context, Request& request, const Peer& peer) {
+  if (peer.disconnected()) {
+    CANELE_COVER(rendezvous_with_disconnected);
+    receive_path::fail_receive(context, request, peer.error);
+    return;
+  }
+  CANELE_COVER_RARE(rendezvous_while_leaving);  // the peer releases its memory as soon as it hears of that
+  receive_path::fail_receive(context, request, CANELE_ECANCELED);
+}
+
 void start_transfer(Context& context, Request& request, Peer& peer, std::uint64_t handle,
                     std::span<const std::byte> rkey, std::uint8_t rkey_driver) {
   request.stage = Request::Stage::moving;
   request.moved = request.expected = 0;
   Sink* const sink = request.receive.sink;
   if (sink != nullptr && sink->attach_receive(context, request)) return;
-  if (peer.disconnected()) {
-    CANELE_COVER(rendezvous_with_disconnected);
-    receive_path::fail_receive(context, request, peer.error);
-    return;
+  const ReceiveFacts facts = facts_of(context, request, peer, rkey, rkey_driver);
+  switch (choose_for_receive(facts)) {
+    case Scheme::nothing:
+      if (facts.ended) return fail_to_start(context, request, peer);
+      CANELE_COVER(rendezvous_of_nothing);
+      fin(context, peer, handle, CANELE_OK);
+      receive_path::complete_receive(context, request, peer, 0);
+      return;
+    case Scheme::shared_copy:
+      if (rtr::share(context, request, peer, handle, rkey)) return;
+      [[fallthrough]];  // the receive has too many pieces for its sender
+    case Scheme::get:
+    case Scheme::async_get:
+      CANELE_COVER(rendezvous_gets);
+      begin_get(context, request, peer, handle, facts.length, rkey);
+      return;
+    default:
+      stream(context, request, peer, handle, facts.length);
   }
-  if (context.stage == Stage::leaving) {  // the peer lets go of its memory as soon as it hears of that
-    CANELE_COVER_RARE(rendezvous_while_leaving);
-    receive_path::fail_receive(context, request, CANELE_ECANCELED);
-    return;
-  }
-  const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
-  if (want == 0) {
-    CANELE_COVER(rendezvous_of_nothing);
-    fin(context, peer, handle, CANELE_OK);
-    receive_path::complete_receive(context, request, peer, 0);
-    return;
-  }
-  const DriverInstance* instance = peer.rail->instance;
-  if (!rkey.empty() && instance != nullptr && instance->driver_tag() == rkey_driver &&
-      instance->driver->capabilities().get) {
-    // If both ends wait, one of them may have gone on: sharing the copy with it is no help.
-    const bool helped = !request.both_ends_wait || context.worker_active();
-    if (sink == nullptr && helped && rtr::share(context, request, peer, handle, rkey)) return;
-    CANELE_COVER(rendezvous_gets);
-    begin_get(context, request, peer, handle, want, rkey);
-    return;
-  }
-  stream(context, request, peer, handle, want);
 }
 
 void stream(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want) {

@@ -25,7 +25,11 @@ void start_transfer(Context& context, Request& request, Peer& peer, std::uint64_
 /// Returns whether it is better now to copy this send or receive out of the other end's memory, or into it, than to
 /// stream it.
 bool kernel_copies(const Context& context, const Peer& peer, const Request& request);
-/// Makes the memory of a send readable by the peer, if the driver can. Else rkey.size stays 0.
+/// The most pieces of memory that an RTS describes.
+inline constexpr int most_pieces = 16;
+/// Returns whether the memory of a request has at most `most` pieces (up to most_pieces).
+bool has_few_pieces(const Request& request, int most);
+/// Makes the memory of a send readable by the peer. If the driver cannot, rkey.size stays 0.
 void register_memory(Peer& peer, Request& request, drivers::MemoryKey& rkey);
 
 const char* on_cts(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);

@@ -12,12 +12,16 @@
 #include "comm/link/queue.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/send.hpp"
+#include "comm/rendezvous/choose.hpp"
 #include "comm/rendezvous/receiver_initiated.hpp"
 #include "comm/state/payload.hpp"
 #include "comm/wire/wire.hpp"
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::shared_copy {
+
+static_assert(rendezvous::longest_for_one == least_chunk);
+
 namespace {
 
 using drivers::RmaOp;
