@@ -48,7 +48,7 @@ std::uint64_t piece_of(const drivers::Capabilities& capabilities) {
 /// Returns the network model, from the capabilities that drivers declare. All ranks must use equal values, and measured
 /// samples differ from host to host.
 collectives::Network network_of(const Engine& engine) {
-  const bool one_host = engine.bootstrap->local_size() == engine.size;
+  const bool one_host = engine.lifecycle.bootstrap->local_size() == engine.size;
   for (const bool memory : {one_host, !one_host}) {
     for (const auto& instance : engine.instances) {
       const drivers::Capabilities& capabilities = instance->driver->capabilities();
@@ -82,9 +82,9 @@ collectives::Hosts hosts_of(Engine& engine, const Group& group) {
   collectives::Hosts hosts;
   hosts.within = cost_of(engine, true);
   hosts.between = cost_of(engine, false);
-  const int here = std::max(1, engine.bootstrap->local_size());
+  const int here = std::max(1, engine.lifecycle.bootstrap->local_size());
   const auto units = static_cast<int>(engine.platform.processors());
-  const bool at_home = engine.settings->text(Setting::worker_place) == "bind";
+  const bool at_home = engine.lifecycle.settings->text(Setting::worker_place) == "bind";
   hosts.cores_left = at_home ? 0 : static_cast<std::uint32_t>(std::max(0, units - here));
   for (int position = 0; here < engine.size && position < group.size(); ++position)
     hosts.of_position.push_back(static_cast<std::uint32_t>(group.world(position) / here));
@@ -98,13 +98,13 @@ int make_group(Engine& engine, const std::string& label, std::vector<int> ranks,
   const auto made = std::make_shared<Group>(engine, *session, std::move(ranks));
   std::string why;
   [[maybe_unused]] const bool well =
-      collectives::parse_overrides(engine.settings->text(Setting::collectives), &made->overrides, &why);
+      collectives::parse_overrides(engine.lifecycle.settings->text(Setting::collectives), &made->overrides, &why);
   assert(well && "canele_init has checked it");
   made->network = network_of(engine);
   made->split_policy.place(hosts_of(engine, *made));
-  made->split_policy.listen(engine.deferred_work, made->weak_from_this());
-  if (engine.settings->text(Setting::split_tree) != "auto")
-    made->split_policy.set_override(static_cast<std::uint32_t>(engine.settings->number(Setting::split_tree)));
+  made->split_policy.listen(engine.progress.deferred_work, made->weak_from_this());
+  if (engine.lifecycle.settings->text(Setting::split_tree) != "auto")
+    made->split_policy.set_override(static_cast<std::uint32_t>(engine.lifecycle.settings->number(Setting::split_tree)));
   engine.lock_for_callback();  // when a rank dies, other groups look for this one
   session->collectives = made;
   engine.unlock();

@@ -173,7 +173,7 @@ int Collective::start_async(const std::shared_ptr<const collectives::Schedule>& 
 /// Returns the profile of this call, or nullptr if its tree cannot be split. Splitting helps only if a worker makes
 /// progress while the program computes.
 collectives::CallProfile* Collective::profile_of(const collectives::Schedule& schedule) const {
-  if (is_blocking() || schedule.radix() == 0 || !group_->engine.worker.active() || callback_depth() != 0)
+  if (is_blocking() || schedule.radix() == 0 || !group_->engine.progress.worker.active() || callback_depth() != 0)
     return nullptr;
   return group_->split_policy.find(call, schedule.radix());
 }

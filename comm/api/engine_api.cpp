@@ -58,11 +58,14 @@ int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine
 /// operating system places the thread. If the program's threads compute all the time, the system also places them
 /// better.
 void pin_to_share(Engine& engine) {
-  const int ranks = engine.bootstrap->local_size();
-  if (ranks < 2 || static_cast<unsigned>(ranks) < engine.platform.processors() || engine.no_core_for_worker) return;
-  if (engine.settings->text(Setting::rank_affinity) != "auto") return;
-  engine.waiters.contention.pin_to_share(engine.platform, static_cast<unsigned>(engine.bootstrap->local_rank()));
-  if (engine.oversubscribed && ranks == engine.size) engine.core_siblings.find(engine.platform, engine.rank, ranks);
+  const int ranks = engine.lifecycle.bootstrap->local_size();
+  if (ranks < 2 || static_cast<unsigned>(ranks) < engine.platform.processors() || engine.placement.no_core_for_worker)
+    return;
+  if (engine.lifecycle.settings->text(Setting::rank_affinity) != "auto") return;
+  engine.progress.waiters.contention.pin_to_share(engine.platform,
+                                                  static_cast<unsigned>(engine.lifecycle.bootstrap->local_rank()));
+  if (engine.oversubscribed && ranks == engine.size)
+    engine.progress.core_siblings.find(engine.platform, engine.rank, ranks);
 }
 
 bool all_fetched(Engine& engine) { return engine.large.active_copies == 0; }
@@ -70,7 +73,7 @@ bool all_fetched(Engine& engine) { return engine.large.active_copies == 0; }
 bool all_sent(Engine& engine) { return engine.pending_sends == 0 && all_fetched(engine); }
 
 bool all_quiet(Engine& engine) {
-  return engine.resolving == 0 &&
+  return engine.lifecycle.resolving == 0 &&
          std::all_of(engine.active_peers.begin(), engine.active_peers.end(), [](const std::unique_ptr<Peer>& peer) {
            if (peer->disconnected() || peer->state != Peer::State::up) return true;
            return peer->quiet() && sequencing::rails_closed(*peer);
@@ -138,7 +141,7 @@ int barrier_rounds(Session& session, std::uint64_t deadline_ns, BlockedThread::I
 
 /// Executes the steps of disconnecting from the job. Returns the first error.
 int disconnect(Engine& engine) {
-  const std::uint64_t timeout_s = engine.settings->number(Setting::finalize_timeout);
+  const std::uint64_t timeout_s = engine.lifecycle.settings->number(Setting::finalize_timeout);
   const std::uint64_t deadline = timeout_s == 0 ? 0 : engine.platform.now_ns() + timeout_s * second_ns;
   int result = CANELE_OK;
   engine.lock_for_callback();
@@ -165,15 +168,15 @@ int disconnect(Engine& engine) {
   send_goodbye(engine);
   engine.unlock();
   progress_until(engine, engine.platform.now_ns() + 10 * second_ns, all_quiet);
-  engine.on_demand_progress.stop();
-  engine.worker.stop();
+  engine.progress.on_demand.stop();
+  engine.progress.worker.stop();
   while (engine.tasks.run(64) > 0) {
   }
   return result;
 }
 
 void dump_counters(Engine& engine) {
-  const std::string& pattern = engine.settings->text(Setting::counters);
+  const std::string& pattern = engine.lifecycle.settings->text(Setting::counters);
   if (pattern.empty()) return;
   const std::string problem =
       write_json(file_of_rank(pattern, engine.rank), counters_json(engine), "the counters (CANELE_COUNTERS)");
@@ -183,7 +186,7 @@ void dump_counters(Engine& engine) {
 /// Writes the trace. The engine has stopped, so the log may be read without the lock.
 void dump_trace(Engine& engine) {
   if (engine.event_log == nullptr) return;
-  const std::string file = file_of_rank(engine.settings->text(Setting::trace), engine.rank);
+  const std::string file = file_of_rank(engine.lifecycle.settings->text(Setting::trace), engine.rank);
   const std::string problem = write_json(file, engine.event_log->to_json(engine.rank), "the trace (CANELE_TRACE)");
   if (!problem.empty()) engine.log(LogLevel::error, problem);
 }
@@ -277,7 +280,7 @@ int canele_init(const canele_options_t* options, canele_engine_t** engine) try {
   std::unique_ptr<Engine> made;
   int code = make_engine(options, &made);
   if (code == CANELE_OK) {
-    fork::enlist(*made, made->bootstrap->name() != "singleton");
+    fork::enlist(*made, made->lifecycle.bootstrap->name() != "singleton");
     code = start_workers(*made);
   }
   if (code != CANELE_OK) {
@@ -286,8 +289,8 @@ int canele_init(const canele_options_t* options, canele_engine_t** engine) try {
   }
   pin_to_share(*made);
   made->log(LogLevel::info, "canele " CANELE_VERSION ", " + std::to_string(made->size) + " ranks by " +
-                                std::string(made->bootstrap->name()) + ", strategy " +
-                                std::string(made->strategy.name) + ", worker " + describe_workers(*made));
+                                std::string(made->lifecycle.bootstrap->name()) + ", strategy " +
+                                std::string(made->lifecycle.strategy.name) + ", worker " + describe_workers(*made));
   *engine = public_of(*made.release());
   return CANELE_OK;
 } catch (...) {
@@ -299,7 +302,7 @@ int canele_finalize(canele_engine_t* engine) try {
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_finalize inside a completion callback");
   Engine& e = engine_of(engine);
   if (fork::in_child) return reject_in_child("canele_finalize");
-  if (const std::uint64_t tasks = e.tasks_in_use.load(std::memory_order_acquire); tasks != 0) {
+  if (const std::uint64_t tasks = e.progress.tasks_in_use.load(std::memory_order_acquire); tasks != 0) {
     return error(CANELE_EBUSY, "canele_finalize: " + std::to_string(tasks) +
                                    " tasks of the program have not ended: cancel them, and make progress");
   }
@@ -318,7 +321,7 @@ void canele_abort(canele_engine_t* engine, int code, const char* reason) {
   if (engine != nullptr && !fork::in_child) {  // the launcher would take the child for its parent
     Engine& e = engine_of(engine);
     e.log(LogLevel::error, std::string("abort: ") + (reason != nullptr ? reason : "no reason given"));
-    e.bootstrap->abort(code, reason != nullptr ? reason : "");
+    e.lifecycle.bootstrap->abort(code, reason != nullptr ? reason : "");
   }
   _exit(code);
 }
@@ -343,14 +346,14 @@ int canele_size(const canele_engine_t* engine) try {
 
 int canele_local_rank(const canele_engine_t* engine) try {
   if (engine == nullptr) return no_engine("canele_local_rank");
-  return fork::in_child ? reject_in_child("canele_local_rank") : engine_of(engine).bootstrap->local_rank();
+  return fork::in_child ? reject_in_child("canele_local_rank") : engine_of(engine).lifecycle.bootstrap->local_rank();
 } catch (...) {
   return caught();
 }
 
 int canele_local_size(const canele_engine_t* engine) try {
   if (engine == nullptr) return no_engine("canele_local_size");
-  return fork::in_child ? reject_in_child("canele_local_size") : engine_of(engine).bootstrap->local_size();
+  return fork::in_child ? reject_in_child("canele_local_size") : engine_of(engine).lifecycle.bootstrap->local_size();
 } catch (...) {
   return caught();
 }
@@ -366,7 +369,7 @@ int canele_progress(canele_engine_t* engine) try {
     return reject_in_child("canele_progress");
   Engine& e = engine_of(engine);
   if (e.step() > 0) return 1;
-  e.empty_polls.found_nothing();
+  e.progress.empty_polls.found_nothing();
   return 0;
 } catch (...) {
   return caught();

@@ -89,7 +89,7 @@ int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_req
       if (arguments != nullptr) arguments[count] = r.queue_argument;
     }
   }
-  if (count == 0 && did == 0) e.empty_polls.found_nothing();
+  if (count == 0 && did == 0) e.progress.empty_polls.found_nothing();
   return count;
 } catch (...) {
   return caught();

@@ -95,10 +95,10 @@ std::vector<InfoReport::OneDriver> describe_drivers(const Engine* engine, const 
 InfoReport info(const Engine* engine) {
   InfoReport report;
   Settings own(posix_platform(), {});
-  const Settings& settings = engine != nullptr ? *engine->settings : own;
+  const Settings& settings = engine != nullptr ? *engine->lifecycle.settings : own;
   report.version = CANELE_VERSION;
   report.abi = CANELE_ABI_VERSION;
-  report.samples = engine != nullptr ? engine->samples : read_samples(posix_platform(), settings);
+  report.samples = engine != nullptr ? engine->driver_set.samples : read_samples(posix_platform(), settings);
   report.drivers = describe_drivers(engine, settings, report.samples);
   for (const auto* factory : all_strategies())
     report.strategies.push_back({std::string(factory->name), std::string(factory->summary)});
@@ -106,11 +106,12 @@ InfoReport info(const Engine* engine) {
   report.settings_error = settings.error();
   const ltask::Topology topology;
   report.topology = {topology.describe(), topology.problem(), topology.allowed_text(), topology.units()};
-  report.worker.active = engine != nullptr && engine->worker.active();
+  report.worker.active = engine != nullptr && engine->progress.worker.active();
   report.worker.place = engine != nullptr ? describe_workers(*engine) : describe_workers(settings, topology);
   report.has_engine = engine != nullptr;
   if (engine != nullptr) {
-    report.job = {engine->rank, engine->size, std::string(engine->bootstrap->name()), engine->bootstrap->host()};
+    report.job = {engine->rank, engine->size, std::string(engine->lifecycle.bootstrap->name()),
+                  engine->lifecycle.bootstrap->host()};
   }
   return report;
 }
@@ -238,8 +239,8 @@ int canele_on_hang(canele_engine_t* engine, canele_hang_fn callback, void* argum
   if (fork::in_child) return reject_in_child("canele_on_hang");
   Engine& e = engine_of(engine);
   e.lock_for_callback();
-  e.hang_callback = callback;
-  e.hang_argument = argument;
+  e.diagnostics.hang_callback = callback;
+  e.diagnostics.hang_argument = argument;
   e.unlock();
   return CANELE_OK;
 } catch (...) {

@@ -497,7 +497,7 @@ int run_probe(canele_session_t* session, int source, uint64_t tag, uint64_t mask
   if (op.status.error != CANELE_OK) return error(op.status.error, "probe: no memory to index the messages that wait");
   *found = op.found ? 1 : 0;
   if (op.found && status != nullptr) *status = op.status;
-  if (!op.found && did == 0) engine.empty_polls.found_nothing();
+  if (!op.found && did == 0) engine.progress.empty_polls.found_nothing();
   return CANELE_OK;
 }
 

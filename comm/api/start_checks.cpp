@@ -105,7 +105,7 @@ std::string wrong_setting(const Settings& settings) {
 }
 
 void warn_of_settings(Engine& engine) {
-  const Settings& settings = *engine.settings;
+  const Settings& settings = *engine.lifecycle.settings;
   if (engine.rank == 0) {
     for (const std::string& text : settings.warnings()) engine.log(LogLevel::warning, text);
     for (const std::string& text : settings.notes()) engine.log(LogLevel::info, text);
@@ -121,7 +121,7 @@ void warn_of_settings(Engine& engine) {
               " ranks write to this one file, and the last one wins; expected: %r in the name, which becomes the rank");
     }
   }
-  if (engine.bootstrap->local_rank() != 0) return;
+  if (engine.lifecycle.bootstrap->local_rank() != 0) return;
   if (const std::string text = too_much_memory(settings); !text.empty()) engine.log(LogLevel::warning, text);
   const std::string& samples = settings.text(Setting::samples);
   if (!samples.empty() && samples != "off" && !is_a_directory(samples))

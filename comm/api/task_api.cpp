@@ -31,7 +31,7 @@ canele_task_t* public_of(UserTask& task) { return reinterpret_cast<canele_task_t
 ltask::TaskQueue& queue_of(const UserTask& task) {
   Engine& engine = *task.engine;
   return task.place == anywhere ? engine.tasks
-                                : engine.topology_queues.load(std::memory_order_acquire)->queue(task.place);
+                                : engine.progress.topology_queues.load(std::memory_order_acquire)->queue(task.place);
 }
 
 /// Wakes a thread for what has been queued.
@@ -56,15 +56,17 @@ void call_function(ltask::Task& base) {
     return;
   }
   if (outcome != CANELE_TASK_GONE) task.finish();
-  engine.tasks_in_use.fetch_sub(1, std::memory_order_release);  // pairs with the acquire load in canele_finalize()
+  engine.progress.tasks_in_use.fetch_sub(
+      1, std::memory_order_release);  // pairs with the acquire load in canele_finalize()
 }
 
 /// Returns the engine's places. The first thread that needs them makes them.
 ltask::TopologyTaskQueues& topology_queues_of(Engine& engine) {
-  if (ltask::TopologyTaskQueues* const there = engine.topology_queues.load(std::memory_order_acquire)) return *there;
+  if (ltask::TopologyTaskQueues* const there = engine.progress.topology_queues.load(std::memory_order_acquire))
+    return *there;
   auto made = std::make_unique<ltask::TopologyTaskQueues>(ltask::Topology());
   ltask::TopologyTaskQueues* before = nullptr;
-  if (engine.topology_queues.compare_exchange_strong(before, made.get(), std::memory_order_acq_rel))
+  if (engine.progress.topology_queues.compare_exchange_strong(before, made.get(), std::memory_order_acq_rel))
     return *made.release();
   return *before;
 }
@@ -119,7 +121,7 @@ int canele_task_submit(canele_engine_t* engine, canele_task_t* task, canele_task
   t.engine = &e;
   t.user_function = function;
   t.argument = argument;
-  e.tasks_in_use.fetch_add(1, std::memory_order_relaxed);
+  e.progress.tasks_in_use.fetch_add(1, std::memory_order_relaxed);
   queue_of(t).submit(t);
   call_for_it(e);
   return CANELE_OK;

@@ -52,7 +52,7 @@ Scan scan_some(canele_request_t* const* requests, std::size_t count, std::size_t
     return scan;
   }
   Engine* const engine = scan.engine;
-  if (engine != nullptr && may_progress(*engine) && !engine->worker.active()) engine->step();
+  if (engine != nullptr && may_progress(*engine) && !engine->progress.worker.active()) engine->step();
   return scan_all(requests, count, from);
 }
 
@@ -66,7 +66,7 @@ int step_each(canele_request_t* const* requests, std::size_t count) {
     Engine& engine = engine_of(*request_of(requests[i]).context);
     if (&engine == last) continue;
     last = &engine;
-    if (may_progress(engine) && !engine.worker.active()) did += engine.step();
+    if (may_progress(engine) && !engine.progress.worker.active()) did += engine.step();
   }
   return did;
 }
@@ -77,7 +77,7 @@ int wait_on_several(Engine& one, canele_request_t* const* requests, std::size_t 
   constexpr std::uint64_t nap_ns = 500'000;
   if (callback_depth() != 0 || fork::in_child) return wait_for_any(nullptr, requests, count, 0);  // returns the error
   const Awaited awaited{nullptr, requests, count};
-  ltask::Idle idle(one.platform, one.idle, one.waiters.contention);
+  ltask::Idle idle(one.platform, one.progress.idle, one.progress.waiters.contention);
   while (!awaited.any_done()) {
     if (step_each(requests, count) > 0) {
       idle.worked();

@@ -30,7 +30,7 @@ OnDemandChoice on_demand_choice(const Engine& engine, unsigned kinds) {
     return {Kind::on_demand, pace};
   }
   if ((kinds & CANELE_WORKER_TIMER) != 0) {
-    const std::uint64_t interval = engine.settings->number(Setting::worker_interval) * 1000;
+    const std::uint64_t interval = engine.lifecycle.settings->number(Setting::worker_interval) * 1000;
     return {Kind::timed, {interval, interval, 0}};
   }
   if ((kinds & CANELE_WORKER_IDLE) == 0) return {};
@@ -55,16 +55,16 @@ bool are_compatible(unsigned kinds) {
 
 int start_bound(Engine& engine) {
   engine.enable_lock_bias(false);
-  engine.worker.start();
-  if (engine.worker.active()) return CANELE_OK;
+  engine.progress.worker.start();
+  if (engine.progress.worker.active()) return CANELE_OK;
   engine.enable_lock_bias(true);
   return error(CANELE_ENOMEM, "the system can start no thread for the worker");
 }
 
 void stop_bound(Engine& engine) {
-  engine.worker.stop();
+  engine.progress.worker.stop();
   forget_place(engine);
-  engine.waiters.wake_one(engine.platform);  // from now on one of the waiting threads polls
+  engine.progress.waiters.wake_one(engine.platform);  // from now on one of the waiting threads polls
   engine.enable_lock_bias(true);
 }
 
@@ -79,11 +79,11 @@ int start_workers(Engine& engine) {
       {"timer", CANELE_WORKER_TIMER},
       {"bound+idle", CANELE_WORKER_BOUND | CANELE_WORKER_IDLE},
   }};
-  const std::string& wanted = engine.settings->text(Setting::worker);
+  const std::string& wanted = engine.lifecycle.settings->text(Setting::worker);
   for (const auto& [name, kinds] : names) {
     if (name != wanted) continue;
     const int code = canele_worker_use(public_of(engine), kinds);
-    const std::string& core = engine.settings->text(Setting::worker_core);
+    const std::string& core = engine.lifecycle.settings->text(Setting::worker_core);
     if (code != CANELE_OK || (kinds & CANELE_WORKER_BOUND) == 0 || core == "auto") return code;
     const int index = std::atoi(core.c_str());
     const int bound = canele_worker_bind(public_of(engine), CANELE_INDEX_LOGICAL, &index, 1);
@@ -108,18 +108,18 @@ int canele_worker_use(canele_engine_t* engine, unsigned kinds) try {
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_use inside a completion callback");
   if (fork::in_child) return reject_in_child("canele_worker_use");
   Engine& e = engine_of(engine);
-  if (e.no_core_for_worker && (kinds & CANELE_WORKER_BOUND) != 0) {
+  if (e.placement.no_core_for_worker && (kinds & CANELE_WORKER_BOUND) != 0) {
     kinds = CANELE_WORKER_AUTO;
-    if (e.on_this_machine) set_rank_affinity(e, ltask::Topology());
+    if (e.placement.on_this_machine) set_rank_affinity(e, ltask::Topology());
   }
   const bool bound = (kinds & CANELE_WORKER_BOUND) != 0;
-  if (!bound && e.worker.active()) stop_bound(e);
-  if (bound && !e.worker.active()) {
+  if (!bound && e.progress.worker.active()) stop_bound(e);
+  if (bound && !e.progress.worker.active()) {
     if (const int code = start_bound(e); code != CANELE_OK) return code;
-    if (e.on_this_machine && e.settings->text(Setting::worker_core) == "auto") place_worker(e);
+    if (e.placement.on_this_machine && e.lifecycle.settings->text(Setting::worker_core) == "auto") place_worker(e);
   }
   const OnDemandChoice choice = on_demand_choice(e, kinds);
-  if (e.on_demand_progress.start(choice.kind, choice.pace)) return CANELE_OK;
+  if (e.progress.on_demand.start(choice.kind, choice.pace)) return CANELE_OK;
   return error(CANELE_ENOMEM, "the system can start no thread for the worker");
 } catch (...) {
   return caught();
@@ -136,9 +136,9 @@ int canele_worker_bind(canele_engine_t* engine, enum canele_index_kind kind, con
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_bind inside a completion callback");
   if (fork::in_child) return reject_in_child("canele_worker_bind");
   Engine& e = engine_of(engine);
-  if (e.no_core_for_worker) {
+  if (e.placement.no_core_for_worker) {
     e.log(LogLevel::info, "the worker has no core of its own, so it is not pinned");
-    return e.on_demand_progress.kind() != ltask::OnDemandProgress::Kind::off
+    return e.progress.on_demand.kind() != ltask::OnDemandProgress::Kind::off
                ? CANELE_OK
                : canele_worker_use(engine, CANELE_WORKER_BOUND);
   }
@@ -164,7 +164,7 @@ int canele_worker_stop(canele_engine_t* engine) try {
 int canele_worker_active(const canele_engine_t* engine) try {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_worker_active: engine is NULL");
   if (fork::in_child) return reject_in_child("canele_worker_active");
-  return engine_of(engine).worker.active() ? 1 : 0;
+  return engine_of(engine).progress.worker.active() ? 1 : 0;
 } catch (...) {
   return caught();
 }

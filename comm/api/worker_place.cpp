@@ -33,9 +33,10 @@ std::unique_ptr<CoreRegister> open_register(const Topology& topology, std::strin
 /// under cores_mutex.
 CoreRegister* cores_of(Engine& engine, const Topology& topology) {
   std::string why;
-  if (engine.cores == nullptr) engine.cores = open_register(topology, &why);
-  if (engine.cores == nullptr) engine.log(LogLevel::info, "the cores that other processes use are unknown: " + why);
-  return engine.cores.get();
+  if (engine.placement.cores == nullptr) engine.placement.cores = open_register(topology, &why);
+  if (engine.placement.cores == nullptr)
+    engine.log(LogLevel::info, "the cores that other processes use are unknown: " + why);
+  return engine.placement.cores.get();
 }
 
 std::string units_text(std::span<const int> units) {
@@ -54,8 +55,8 @@ void stay_with_the_program(Engine& engine, const Topology& topology) {
 void note_worker_unit(Engine& engine, const Topology& topology, int unit) {
   const std::vector<int> own = topology.own_units();
   const CoreRegister* const cores = topology.is_pinned() ? cores_of(engine, topology) : nullptr;
-  engine.worker.keep_among_workers(cores != nullptr && !cores->is_computed_on(unit) &&
-                                   std::count(own.begin(), own.end(), unit) == 0);
+  engine.progress.worker.keep_among_workers(cores != nullptr && !cores->is_computed_on(unit) &&
+                                            std::count(own.begin(), own.end(), unit) == 0);
 }
 
 /// Returns the problem of the place that the worker was pinned to; "" if no problem is known.
@@ -64,7 +65,7 @@ std::string overlap(Engine& engine, const Topology& topology, const std::vector<
   const bool takes_all = std::all_of(
       own.begin(), own.end(), [&](int one) { return std::find(units.begin(), units.end(), one) != units.end(); });
   if (takes_all) return "the worker is pinned to " + units_text(units) + ", which leaves no unit to the program";
-  const std::lock_guard guard(engine.cores_mutex);
+  const std::lock_guard guard(engine.placement.mutex);
   CoreRegister* const cores = cores_of(engine, topology);
   if (cores == nullptr || units.size() != 1) return "";
   const bool taken = cores->take(units[0]);
@@ -96,12 +97,12 @@ std::vector<int> node_of(const Topology& topology, int unit) {
 
 void place_by(placement::Policy policy, Engine& engine, const Topology& topology) {
   const CoreRegister* const cores = topology.is_pinned() ? cores_of(engine, topology) : nullptr;
-  const LocalRanks here{static_cast<std::uint32_t>(engine.bootstrap->local_rank()),
-                        static_cast<std::uint32_t>(engine.bootstrap->local_size())};
+  const LocalRanks here{static_cast<std::uint32_t>(engine.lifecycle.bootstrap->local_rank()),
+                        static_cast<std::uint32_t>(engine.lifecycle.bootstrap->local_size())};
   const std::optional<int> unit =
       unit_by(policy, topology, here, [cores](int one) { return cores != nullptr && cores->is_computed_on(one); });
   if (!unit) return;
-  const std::string problem = topology.bind(engine.worker.native_id(), ltask::UnitIndex::os, {&*unit, 1});
+  const std::string problem = topology.bind(engine.progress.worker.native_id(), ltask::UnitIndex::os, {&*unit, 1});
   if (!problem.empty()) return engine.log(LogLevel::warning, "the worker cannot be placed: " + problem);
   note_worker_unit(engine, topology, *unit);
 }
@@ -130,10 +131,10 @@ std::unique_ptr<CoreRegister> register_cores(const Settings& settings) {
 
 void set_rank_affinity(Engine& engine, const Topology& topology) {
   const std::vector<int> units = topology.own_units();
-  if (topology.is_pinned() || units.empty() || engine.bootstrap->local_size() < 2) return;
-  const int unit = units[static_cast<std::size_t>(engine.bootstrap->local_rank()) % units.size()];
-  engine.worker.prefer(unit);
-  engine.on_demand_progress.prefer(unit);
+  if (topology.is_pinned() || units.empty() || engine.lifecycle.bootstrap->local_size() < 2) return;
+  const int unit = units[static_cast<std::size_t>(engine.lifecycle.bootstrap->local_rank()) % units.size()];
+  engine.progress.worker.prefer(unit);
+  engine.progress.on_demand.prefer(unit);
 }
 
 std::optional<int> unit_by(placement::Policy policy, const Topology& topology, const LocalRanks& here,
@@ -162,49 +163,50 @@ std::optional<int> unit_by(placement::Policy policy, const Topology& topology, c
 
 void place_worker(Engine& engine) {
   const Topology topology;
-  const std::lock_guard guard(engine.cores_mutex);
-  if (const auto policy = policy_of(*engine.settings)) return place_by(*policy, engine, topology);
+  const std::lock_guard guard(engine.placement.mutex);
+  if (const auto policy = policy_of(*engine.lifecycle.settings)) return place_by(*policy, engine, topology);
   if (!topology.is_pinned()) return set_rank_affinity(engine, topology);
   if (cores_of(engine, topology) == nullptr) return;
-  if (const std::optional<int> lost = engine.cores->lost_to_a_worker()) {
+  if (const std::optional<int> lost = engine.placement.cores->lost_to_a_worker()) {
     engine.log(LogLevel::warning, "this program is pinned to PU " + std::to_string(*lost) +
                                       ", where the worker of another program runs" + std::string(remedy));
   }
   std::optional<int> unit;
-  while ((unit = free_unit_nearby(topology, *engine.cores)) && !engine.cores->take(*unit)) {
+  while ((unit = free_unit_nearby(topology, *engine.placement.cores)) && !engine.placement.cores->take(*unit)) {
   }
   if (!unit) return stay_with_the_program(engine, topology);
-  const std::string problem = topology.bind(engine.worker.native_id(), ltask::UnitIndex::os, {&*unit, 1});
+  const std::string problem = topology.bind(engine.progress.worker.native_id(), ltask::UnitIndex::os, {&*unit, 1});
   if (problem.empty()) return note_worker_unit(engine, topology, *unit);
-  engine.cores->give_back();
+  engine.placement.cores->give_back();
   engine.log(LogLevel::warning, "the worker stays on the cores of the program: " + problem);
 }
 
 void forget_place(Engine& engine) {
-  const std::lock_guard guard(engine.cores_mutex);
-  engine.worker.keep_among_workers(false);
-  if (engine.cores != nullptr) engine.cores->give_back();
+  const std::lock_guard guard(engine.placement.mutex);
+  engine.progress.worker.keep_among_workers(false);
+  if (engine.placement.cores != nullptr) engine.placement.cores->give_back();
 }
 
 std::string pin_worker(Engine& engine, ltask::UnitIndex kind, std::span<const int> indexes) {
   const Topology topology;
-  std::string problem = topology.bind(engine.worker.native_id(), kind, indexes);
+  std::string problem = topology.bind(engine.progress.worker.native_id(), kind, indexes);
   if (!problem.empty()) return problem;
   std::vector<int> units;
   for (const int index : indexes) units.push_back(topology.os_index(kind, index).value_or(index));
-  engine.worker.keep_among_workers(false);
+  engine.progress.worker.keep_among_workers(false);
   const std::string found = overlap(engine, topology, units);
   if (!found.empty()) engine.log(LogLevel::warning, found + std::string(remedy));
   return "";
 }
 
 std::string describe_workers(const Engine& engine) {
-  const ltask::OnDemandProgress::Kind on_demand = engine.on_demand_progress.kind();
-  if (!engine.worker.active()) return on_demand_text(on_demand, *engine.settings);
-  const std::string bound = "bound: on PU " + Topology().place_of(engine.worker.native_id()) +
-                            (engine.worker.among_workers() ? ", where no program computes" : "");
-  return on_demand == ltask::OnDemandProgress::Kind::off ? bound
-                                                         : bound + "; " + on_demand_text(on_demand, *engine.settings);
+  const ltask::OnDemandProgress::Kind on_demand = engine.progress.on_demand.kind();
+  if (!engine.progress.worker.active()) return on_demand_text(on_demand, *engine.lifecycle.settings);
+  const std::string bound = "bound: on PU " + Topology().place_of(engine.progress.worker.native_id()) +
+                            (engine.progress.worker.among_workers() ? ", where no program computes" : "");
+  return on_demand == ltask::OnDemandProgress::Kind::off
+             ? bound
+             : bound + "; " + on_demand_text(on_demand, *engine.lifecycle.settings);
 }
 
 std::string describe_workers(const Settings& settings, const Topology& topology) {

@@ -225,11 +225,11 @@ std::uint64_t time_limit_ns(const AsyncExecutor& executor) {
 /// Makes progress until the late steps, which come first in this tree, have ended. The caller holds the executor.
 void progress_late_steps(AsyncExecutor& executor) {
   Engine& engine = executor.group->engine;
-  ltask::Idle idle(engine.platform, engine.idle, engine.waiters.contention);
+  ltask::Idle idle(engine.platform, engine.progress.idle, engine.progress.waiters.contention);
   const std::uint64_t until = engine.platform.now_ns() + time_limit_ns(executor);
   while (executor.late_left.load(std::memory_order_acquire) != 0 && !executor.group->failed()) {
     if (engine.platform.now_ns() >= until) return;
-    engine.heartbeat.beat();
+    engine.progress.heartbeat.beat();
     if (engine.step() > 0) {
       idle.worked();
     } else if (idle.next() == ltask::Idle::Action::sleep) {
@@ -262,7 +262,7 @@ void end_call(AsyncExecutor& executor) {
     return engine.leave_tasks();
   }
   executor.late.deadline_ns = now + at_least_ns + 2 * executor.profile->computation_ns();
-  engine.deferred_work.add(executor.late);
+  engine.progress.deferred_work.add(executor.late);
   engine.wake();  // a sleeping progress thread must wake earlier
   executor.release(1);
 }
@@ -411,7 +411,7 @@ void AsyncExecutor::end(Context& context, CallOp& op) {
   AsyncExecutor& executor = *static_cast<Op&>(op).executor;
   executor.group->unlink(executor);
   if (executor.profile != nullptr) {
-    engine.deferred_work.remove(executor.late);
+    engine.progress.deferred_work.remove(executor.late);
     executor.profile->ends();
   }
   Ending ending;

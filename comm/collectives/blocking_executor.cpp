@@ -23,7 +23,8 @@ namespace {
 
 /// Plans a poll in the same hold of the lock as the posting. Only for engines that poll nothing but memory.
 inline Engine::Spin plan_spin(Engine& engine) {
-  const bool polls = !engine.worker.active() && engine.system_peers.load(std::memory_order_relaxed) == 0;
+  const bool polls =
+      !engine.progress.worker.active() && engine.driver_set.system_peers.load(std::memory_order_relaxed) == 0;
   return polls ? engine.plan_spin() : Engine::Spin{};
 }
 
@@ -262,7 +263,7 @@ bool BlockingExecutor::some_end_by_tasks() {
 /// Polls for a short time, before a longer wait is prepared.
 inline bool BlockingExecutor::some_end_soon() {
   Engine& engine = group_.engine;
-  if (engine.worker.active()) return false;
+  if (engine.progress.worker.active()) return false;
   const Engine::Spin how = engine.plan_spin();
   if (how.turns == 0 || !engine.try_lock()) return false;
   const bool well = spin(how);
@@ -275,9 +276,9 @@ inline bool BlockingExecutor::some_end_soon() {
 bool BlockingExecutor::some_end_in_turns() {
   constexpr int most = 4;
   Engine& engine = group_.engine;
-  if (!engine.oversubscribed || engine.system_peers.load(std::memory_order_relaxed) != 0) return false;
-  for (int turn = 0; turn < most && engine.waiters.present() == 0; ++turn) {
-    if (!engine.waiters.contention.yields(engine.platform)) return false;
+  if (!engine.oversubscribed || engine.driver_set.system_peers.load(std::memory_order_relaxed) != 0) return false;
+  for (int turn = 0; turn < most && engine.progress.waiters.present() == 0; ++turn) {
+    if (!engine.progress.waiters.contention.yields(engine.platform)) return false;
     if (some_end_soon()) return true;
     if (engine.has_tasks() || group_.failed()) return false;
   }

@@ -49,7 +49,7 @@ void note_events(Engine& engine, std::uint64_t now_ns) {
   for (const auto& peer : engine.active_peers) peer->last_event.update(packets_of(*peer), 0, now_ns);
   for (const auto& instance : engine.instances)
     instance->last_event.update(events_of(*instance), polls_of(*instance), now_ns);
-  engine.watched_heartbeats.update(engine.worker.heartbeats(), 0, now_ns);
+  engine.diagnostics.watched_heartbeats.update(engine.progress.worker.heartbeats(), 0, now_ns);
 }
 
 /// The blocked threads, and the words that they wait for.
@@ -61,7 +61,7 @@ struct Waiting {
 
 Waiting who_waits(Engine& engine, std::uint64_t now_ns) {
   Waiting all;
-  engine.waiters.each_blocked_thread([&](const BlockedThread& one) {
+  engine.progress.waiters.each_blocked_thread([&](const BlockedThread& one) {
     all.waiters.push_back(
         {static_cast<HangReport::WaitKind>(one.in), now_ns > one.since_ns ? now_ns - one.since_ns : 0});
     one.awaited.any([&](const Target& target) {
@@ -135,10 +135,10 @@ HangReport::OnDemandState state_of(const ltask::OnDemandProgress& on_demand) {
 }
 
 void collect_threads(const Engine& engine, std::uint64_t now_ns, HangReport& report) {
-  report.worker = static_cast<HangReport::WorkerState>(engine.worker.state());
-  report.on_demand_progress = state_of(engine.on_demand_progress);
-  report.worker_heartbeats = engine.worker.heartbeats();
-  report.worker_still_ns = engine.watched_heartbeats.quiet_ns(now_ns);
+  report.worker = static_cast<HangReport::WorkerState>(engine.progress.worker.state());
+  report.on_demand_progress = state_of(engine.progress.on_demand);
+  report.worker_heartbeats = engine.progress.worker.heartbeats();
+  report.worker_still_ns = engine.diagnostics.watched_heartbeats.quiet_ns(now_ns);
   report.armed = engine.watch.armed();
   for (const auto& instance : engine.instances) {
     const std::uint64_t polls = polls_of(*instance);
@@ -209,8 +209,8 @@ void check(Engine& engine, std::uint64_t now_ns) {
   HangReport report;
   const bool hangs = engine.watch.see(sight);
   if (hangs) report = collect_locked(engine, waiting, now_ns);
-  const canele_hang_fn callback = engine.hang_callback;
-  void* const argument = engine.hang_argument;
+  const canele_hang_fn callback = engine.diagnostics.hang_callback;
+  void* const argument = engine.diagnostics.hang_argument;
   engine.unlock();
   if (hangs) tell(engine, report, callback, argument);
 }

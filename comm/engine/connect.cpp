@@ -25,7 +25,7 @@ Peer& Engine::first_contact(int to) {
     entry = active_peers.back().get();
     entry->rank = to;
     entry->rail = &peers::add_rail(*entry, nullptr);
-    entry->backlog = strategy.create();
+    entry->backlog = lifecycle.strategy.create();
     peers::resolve(*this, *entry);
   }
   return *entry;
@@ -48,14 +48,14 @@ struct Resolve : ltask::Task, CallOp {
 /// own report arrives.
 void unreachable(Engine& engine, Peer& peer, int error, const std::string& why) {
   CANELE_COVER(peer_unreachable);
-  if (engine.bootstrap->has_died(peer.rank)) return launcher_failed(engine, peer.rank);
+  if (engine.lifecycle.bootstrap->has_died(peer.rank)) return launcher_failed(engine, peer.rank);
   engine.fail_peer(peer, error, true, why);
 }
 
 void resolved(Context& context, CallOp& op) {
   Engine& engine = engine_of(context);
   const std::unique_ptr<Resolve> resolve(static_cast<Resolve*>(&op));
-  --engine.resolving;
+  --engine.lifecycle.resolving;
   Peer& peer = engine.peer(resolve->rank);
   if (peer.state != Peer::State::resolving) {  // it connected first, or has failed
     CANELE_COVER(resolved_too_late);
@@ -72,8 +72,8 @@ void resolved(Context& context, CallOp& op) {
 void resolve_task(ltask::Task& task) {
   auto& resolve = static_cast<Resolve&>(task);
   Engine& engine = *resolve.engine;
-  const std::uint64_t timeout_ns = engine.settings->number(Setting::start_timeout) * 1'000'000'000;
-  engine.bootstrap->get(resolve.rank, "address", timeout_ns, [&resolve](bool ok, Blob blob, std::string why) {
+  const std::uint64_t timeout_ns = engine.lifecycle.settings->number(Setting::start_timeout) * 1'000'000'000;
+  engine.lifecycle.bootstrap->get(resolve.rank, "address", timeout_ns, [&resolve](bool ok, Blob blob, std::string why) {
     Engine& e = *resolve.engine;
     resolve.ok = ok;
     resolve.address = std::move(blob);
@@ -152,9 +152,9 @@ bool agree_on_checksums(const Engine& engine, const Peer& peer, std::string* why
   drivers::Address theirs;
   std::string wrong;
   if (!find_address(peer.address, checksum_label, &theirs, &wrong)) return true;  // reported for the first driver
-  if (theirs.empty() != engine.checksums) return true;
+  if (theirs.empty() != engine.lifecycle.checksums) return true;
   const auto value = [](bool on) { return std::string("CANELE_CHECKSUM=") + (on ? "packets" : "off"); };
-  *why = "it runs with " + value(!theirs.empty()) + ", this rank with " + value(engine.checksums) +
+  *why = "it runs with " + value(!theirs.empty()) + ", this rank with " + value(engine.lifecycle.checksums) +
          ": set the same in all ranks";
   return false;
 }
@@ -169,7 +169,7 @@ Blob make_address(const Engine& engine) {
     put_bytes(blob, instance->label.data(), instance->label.size());
     put_bytes(blob, instance->address.data(), instance->address.size());
   }
-  if (engine.checksums) {  // under a name that no driver has
+  if (engine.lifecycle.checksums) {  // under a name that no driver has
     put_bytes(blob, checksum_label.data(), checksum_label.size());
     put_bytes(blob, "crc32c", 6);
   }
@@ -189,7 +189,7 @@ void resolve(Engine& engine, Peer& peer) {
   task->kind = OpKind::call;
   task->call = resolved;
   task->prepare(resolve_task);
-  ++engine.resolving;
+  ++engine.lifecycle.resolving;
   engine.tasks.submit(*task);
 }
 
@@ -223,7 +223,7 @@ void try_driver(Engine& engine, Peer& peer, DriverInstance& instance, drivers::A
     return;
   }
   if (peer.rank == engine.rank) {  // nothing could arrive from this rank itself before
-    engine.polled_instances.push_back(&instance);
+    engine.driver_set.polled.push_back(&instance);
     engine.after_unlock.wake(engine.sleeper);
   }
   rail.dead = instance.driver->connect(peer.rank, rail.address) == drivers::Status::failed;
@@ -261,8 +261,8 @@ void connect(Engine& engine, Peer& peer) {
   }
   if (peer.state == Peer::State::up || peer.disconnected()) return;
   unreachable(engine, peer, CANELE_EDRIVER,
-              "no driver of this rank reaches it (CANELE_DRIVERS=" + engine.settings->text(Setting::drivers) + ")" +
-                  (peer.reason.empty() ? "" : "; " + peer.reason));
+              "no driver of this rank reaches it (CANELE_DRIVERS=" + engine.lifecycle.settings->text(Setting::drivers) +
+                  ")" + (peer.reason.empty() ? "" : "; " + peer.reason));
 }
 
 /// Chooses the rail for large transfers among those that are up. If all of them were measured, it is the one that
@@ -286,16 +286,16 @@ static void rail_up(Engine& engine, Rail& rail) {
   rail.up = true;
   rail.instance->connected_peers.fetch_add(1, std::memory_order_relaxed);
   if (!rail.instance->memory_only()) {
-    engine.system_peers.fetch_add(1, std::memory_order_relaxed);
+    engine.driver_set.system_peers.fetch_add(1, std::memory_order_relaxed);
   } else if (rail.peer->rank != engine.rank) {
-    engine.memory_in_use.store(true, std::memory_order_relaxed);
+    engine.driver_set.memory_in_use.store(true, std::memory_order_relaxed);
   }
 }
 
 bool rail_down(Engine& engine, Rail& rail) {
   if (!std::exchange(rail.up, false)) return false;
   rail.instance->connected_peers.fetch_sub(1, std::memory_order_relaxed);
-  if (!rail.instance->memory_only()) engine.system_peers.fetch_sub(1, std::memory_order_relaxed);
+  if (!rail.instance->memory_only()) engine.driver_set.system_peers.fetch_sub(1, std::memory_order_relaxed);
   return true;
 }
 
@@ -335,7 +335,8 @@ Rail* connected(Engine& engine, DriverInstance& instance, int rank) {
   engine.trace(Event::peer_connected, rank);
   engine.log(LogLevel::debug, "connected to rank " + std::to_string(rank) + " by " + instance.label);
   engine.mark_backlogged(peer);
-  if (rank != engine.rank && engine.bootstrap->has_died(rank)) {  // the launcher's report came before this rail did
+  if (rank != engine.rank &&
+      engine.lifecycle.bootstrap->has_died(rank)) {  // the launcher's report came before this rail did
     CANELE_COVER_RARE(rail_of_the_dead_came_up);
     report_failure(*rail);
   }

@@ -46,9 +46,9 @@ DriverInstance::DriverInstance(Context& owner, const drivers::DriverFactory& fro
   rank = owner.rank;
   size = owner.size;
   oversubscribed = owner.oversubscribed;
-  job = engine.bootstrap->job();
+  job = engine.lifecycle.bootstrap->job();
   incarnation = owner.incarnation;
-  secret = engine.secret;
+  secret = engine.lifecycle.secret;
   events = this;
 }
 
@@ -223,7 +223,7 @@ std::uint64_t DriverInstance::now_ns() { return context.platform.now_ns(); }
 std::uint64_t DriverInstance::random() { return context.platform.random(); }
 
 std::string DriverInstance::setting(std::string_view name, std::string_view fallback) {
-  return engine_of(context).settings->by_name(name, fallback);
+  return engine_of(context).lifecycle.settings->by_name(name, fallback);
 }
 
 drivers::Rank DriverInstance::next_failed_rank() {

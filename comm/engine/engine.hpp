@@ -28,12 +28,12 @@
 #include <vector>
 
 #include "comm/bootstrap/bootstrap.hpp"
-#include "comm/config/samples.hpp"
 #include "comm/config/settings.hpp"
-#include "comm/engine/core_siblings.hpp"
-#include "comm/engine/deferred_work.hpp"
-#include "comm/engine/poll_yield.hpp"
-#include "comm/engine/waiters.hpp"
+#include "comm/engine/diagnostics.hpp"
+#include "comm/engine/driver_set.hpp"
+#include "comm/engine/lifecycle.hpp"
+#include "comm/engine/progress_state.hpp"
+#include "comm/engine/worker_placement.hpp"
 #include "comm/multicast/state.hpp"
 #include "comm/protocol/receive_prefetch.hpp"
 #include "comm/registry/modules.hpp"
@@ -42,13 +42,10 @@
 #include "comm/state/context.hpp"
 #include "comm/state/request.hpp"
 #include "ltask/core_register.hpp"
-#include "ltask/on_demand_progress.hpp"
 #include "ltask/platform.hpp"
 #include "ltask/sleeper.hpp"
 #include "ltask/submit_lock.hpp"
 #include "ltask/task.hpp"
-#include "ltask/topology_task_queues.hpp"
-#include "ltask/worker.hpp"
 
 namespace canele::comm {
 
@@ -80,7 +77,7 @@ class Engine final : public Context, public ltask::ProgressSource {
 
   // ---- progress: any thread -------------------------------------------------------------------------------------
   int step() override {
-    if (heartbeat.any() && worker.is_caller() && heartbeat.has_moved()) [[unlikely]]
+    if (progress.heartbeat.any() && progress.worker.is_caller() && progress.heartbeat.has_moved()) [[unlikely]]
       return 0;
     const int did = advance() + run_tasks();
     leave_rest();
@@ -98,7 +95,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   int run_tasks();
   /// Returns whether a task may be waiting that this thread may run.
   bool has_tasks() const {
-    const ltask::TopologyTaskQueues* const there = topology_queues.load(std::memory_order_acquire);
+    const ltask::TopologyTaskQueues* const there = progress.topology_queues.load(std::memory_order_acquire);
     return tasks.has_work() || (there != nullptr && there->has_work(platform.current_unit()));
   }
   void sleep(std::uint64_t timeout_ns, ltask::Called called = {}) override;
@@ -114,17 +111,19 @@ class Engine final : public Context, public ltask::ProgressSource {
   int descriptor() const override { return sleeper.descriptor(); }
   bool heeds_arrivals() override;
   int program_unit() const override { return program_unit_.load(std::memory_order_relaxed); }
-  int worker_unit() const override { return worker.active() ? worker.unit() : -1; }
+  int worker_unit() const override { return progress.worker.active() ? progress.worker.unit() : -1; }
   /// Returns whether help is urgent. Data that is reached through memory moves mostly without this rank. An on-demand
   /// thread that takes part there takes a core from the program, and gains little.
-  bool is_urgent() const override { return system_peers.load(std::memory_order_relaxed) != 0 || worker.active(); }
+  bool is_urgent() const override {
+    return driver_set.system_peers.load(std::memory_order_relaxed) != 0 || progress.worker.active();
+  }
   /// Returns how often a polling thread has lost its core to other threads for a long time.
   std::uint64_t core_losses() const noexcept {
-    return worker.core_losses() + on_demand_progress.core_losses() + waiters.contention.times();
+    return progress.worker.core_losses() + progress.on_demand.core_losses() + progress.waiters.contention.times();
   }
   bool shares_core() const noexcept override {
-    return worker.shares_core() ||
-           (no_core_for_worker && on_demand_progress.kind() != ltask::OnDemandProgress::Kind::off);
+    return progress.worker.shares_core() ||
+           (placement.no_core_for_worker && progress.on_demand.kind() != ltask::OnDemandProgress::Kind::off);
   }
   /// Tells the on-demand thread that a thread is about to wait and polls itself, so the on-demand thread leaves the
   /// drivers to it.
@@ -156,7 +155,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   /// Passes on what a submission left over: to the driver's server, the worker, or a sleeping thread. `length`: size in
   /// bytes of what was posted, if that may take long.
   void after_submit(std::size_t length = 0) {
-    for (const DriverInstance* instance : system_instances) {
+    for (const DriverInstance* instance : driver_set.system) {
       if (instance->has_flush()) [[unlikely]] {
         serve_drivers();
         break;
@@ -165,7 +164,7 @@ class Engine final : public Context, public ltask::ProgressSource {
     if (tasks.has_work()) [[unlikely]]
       run_or_leave_tasks();
     notify_on_demand_thread();
-    if (length >= long_message) [[unlikely]]
+    if (length >= progress.long_message) [[unlikely]]
       has_posted_much();
   }
   /// Expedites the on-demand thread, which is likely to be needed, and tells it on which unit the program goes on
@@ -174,19 +173,19 @@ class Engine final : public Context, public ltask::ProgressSource {
   /// Wakes an on-demand thread that sleeps because nothing was pending, or makes a step in this thread if the on-demand
   /// thread asks for one.
   void notify_on_demand_thread() {
-    if (on_demand_progress.wants_notify()) [[unlikely]]
+    if (progress.on_demand.wants_notify()) [[unlikely]]
       answer_on_demand_thread();
   }
   /// Wakes the on-demand thread, without making a step. For a thread that may be stuck, or that the work is not for.
   void wake_on_demand_thread() {
-    if (on_demand_progress.parked()) on_demand_progress.notify();
+    if (progress.on_demand.parked()) progress.on_demand.notify();
   }
   /// Called after tasks were submitted that the calling thread shall not run itself.
   void leave_tasks() {
     sleeper.wake();
     wake_on_demand_thread();
-    if (on_demand_progress.is_idle() && is_urgent())
-      on_demand_progress.expedite(ltask::OnDemandProgress::Because::there_is_work);
+    if (progress.on_demand.is_idle() && is_urgent())
+      progress.on_demand.expedite(ltask::OnDemandProgress::Because::there_is_work);
   }
   /// Hands staged packets to system-call drivers. Never called under the lock.
   void serve_drivers();
@@ -194,14 +193,15 @@ class Engine final : public Context, public ltask::ProgressSource {
   /// Resumes deferred work. Called when a thread of the program waits, or tests something that it will wait for.
   /// Returns true if there was any work, and this thread is expected to make the progress.
   bool resume_deferred_work() {
-    return deferred_work.any() && deferred_work.resume(DeferredWork::Because::thread_waits, platform.now_ns());
+    return progress.deferred_work.any() &&
+           progress.deferred_work.resume(DeferredWork::Because::thread_waits, platform.now_ns());
   }
 
   /// Disables this copy of the engine in the child of a fork, with plain stores; see engine/fork.hpp.
   void give_away() {
     rank = size = CANELE_EFORK;  // makes every rank invalid
     lock.close();
-    deferred_work.give_away();
+    progress.deferred_work.give_away();
   }
 
   // ---- the lock -------------------------------------------------------------------------------------------------
@@ -247,66 +247,24 @@ class Engine final : public Context, public ltask::ProgressSource {
   }
 
   /// Returns whether a posted receive may wait in `posts`: this thread, or another that polls, takes the lock again.
-  bool may_look_up_later() const { return !drivers_armed && !worker.active(); }
+  bool may_look_up_later() const { return !driver_set.armed && !progress.worker.active(); }
 
   // ---- under the lock: engine/ ----------------------------------------------------------------------------------
   void run(Op& op);
   void flush_backlogged();
   void fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverInstance* by = nullptr) override;
-  bool worker_active() const override { return worker.active(); }
+  bool worker_active() const override { return progress.worker.active(); }
   /// Starts tracing, with room for `capacity` events.
   void start_tracing(std::size_t capacity);
 
-  // ---- constants after create() ---------------------------------------------------------------------------------
-  std::unique_ptr<Settings> settings;
-  std::unique_ptr<Bootstrap> bootstrap;
-  const strategies::StrategyFactory& strategy;
-  ltask::Idle::Budget idle;  ///< how long to spin and yield.
-  bool checksums = false;    ///< around every driver, see drivers/decorators/checksum.cpp.
-  long process = 0;          ///< to detect a fork.
-  std::vector<std::byte> secret;
-
-  // ---- shared, each with its own discipline ---------------------------------------------------------------------
-  std::atomic<ltask::TopologyTaskQueues*> topology_queues{
-      nullptr};                                ///< tasks of the program for one object of the topology; owned.
-  std::atomic<std::uint64_t> tasks_in_use{0};  ///< tasks of the program that have not ended.
-  std::vector<DriverInstance*> memory_instances, system_instances;  ///< the instances by kind.
-  std::vector<DriverInstance*> polled_instances;                    ///< memory instances in use (under the lock).
-  ltask::Idle::Budget idle_beside_worker;  ///< for the worker, and for threads that wait while it polls
-  ltask::Worker worker;
-  ltask::OnDemandProgress on_demand_progress;
-  std::mutex cores_mutex;                      // held while the worker is placed.
-  std::unique_ptr<ltask::CoreRegister> cores;  ///< may be nullptr.
-  const bool on_this_machine;                  ///< workers may choose a core.
-  void (*const check_hang)(Engine&);
-  bool no_core_for_worker = false;               ///< the program's threads want all cores: an on-demand thread instead.
-  std::atomic<std::uint64_t> woken{0};           ///< number of waiting threads woken so far.
-  std::atomic<std::uint32_t> short_wait_run{0};  ///< short waits of one thread in a row.
-  std::atomic<std::uint32_t> runs_before{0};     ///< of the runs before: the longest, recent ones weigh most.
-  std::atomic<const void*> run_thread{nullptr};  ///< the thread of that run.
-  Waiters waiters;
-  Heartbeat heartbeat;  // these two are adjacent because each step reads both
-  DeferredWorkList deferred_work;
-  LastEvent watched_heartbeats;                ///< when the worker's heartbeat moved last (under the lock).
-  std::atomic<bool> memory_in_use{false};      ///< another rank is reached through memory.
-  std::atomic<int> system_peers{0};            ///< peers connected through system-call drivers.
-  std::size_t long_message = ~std::size_t{0};  ///< bytes from which a message over a system-call driver takes long.
-  bool lacks_wakeup = false;                   ///< a driver without wake-up is open.
-  bool serves_bootstrap = false;               ///< the bootstrap has no thread of its own.
-
-  // ---- under the lock -------------------------------------------------------------------------------------------
-  ReceivePrefetch receive_prefetch;            ///< receives on their way to the matcher.
-  bool drivers_armed = false;                  ///< a thread sleeps on the drivers, or is about to.
-  std::uint64_t resolving = 0;                 ///< queries to the launcher under way
+  // ---- what it is made of, beside its Context -------------------------------------------------------------------
+  Lifecycle lifecycle;
+  DriverSet driver_set;
+  ProgressState progress;
+  WorkerPlacement placement;
+  Diagnostics diagnostics;
+  ReceivePrefetch receive_prefetch;            ///< receives on their way to the matcher (under the lock).
   std::atomic<std::uint32_t> groups_ended{0};  ///< number of groups that have ever ended with an error (any thread)
-  canele_hang_fn hang_callback = nullptr;      ///< receives hang reports; nullptr: the log.
-  void* hang_argument = nullptr;
-
-  // Cold members, off the hot cache lines.
-  Samples samples;                             ///< constant after create().
-  Polls empty_polls;                           ///< polls that found nothing.
-  CoreSiblings core_siblings;                  ///< ranks on the same unit; under the lock.
-  std::atomic<bool> told_of_no_memory{false};  ///< reported once for each time that memory runs out.
 
  private:
   friend struct EngineBuilder;

@@ -84,7 +84,7 @@ bool due(DriverInstance& instance, bool memory_in_use) {
 int Engine::run_tasks() {
   if (callback_depth() != 0 || !has_tasks()) return 0;
   const int did = tasks.run(CANELE_BUGGIFY(one_task) ? 1 : tasks_per_turn);
-  ltask::TopologyTaskQueues* const there = topology_queues.load(std::memory_order_acquire);
+  ltask::TopologyTaskQueues* const there = progress.topology_queues.load(std::memory_order_acquire);
   return there == nullptr ? did : did + there->run(platform.current_unit(), tasks_per_turn);
 }
 
@@ -92,10 +92,10 @@ int Engine::run_tasks() {
 /// from drivers.
 bool Engine::regain_memory() {
   if (ltask::memory_reserve.refill()) {
-    told_of_no_memory.store(false, std::memory_order_relaxed);
+    diagnostics.told_of_no_memory.store(false, std::memory_order_relaxed);
     return true;
   }
-  if (!told_of_no_memory.exchange(true, std::memory_order_relaxed))
+  if (!diagnostics.told_of_no_memory.exchange(true, std::memory_order_relaxed))
     log(LogLevel::warning, "the system has no memory: messages wait until there is some");
   platform.yield();
   return false;
@@ -105,12 +105,12 @@ int Engine::advance() {
   if (ltask::memory_reserve.is_scarce() && !regain_memory()) [[unlikely]]
     return 0;
   int did = step_locked() + step_drivers();
-  if (serves_bootstrap) [[unlikely]]
-    did += bootstrap->progress(0) ? 1 : 0;
+  if (lifecycle.serves_bootstrap) [[unlikely]]
+    did += lifecycle.bootstrap->progress(0) ? 1 : 0;
   if (did == 0 && has_tasks()) return 0;  // the caller has tasks to run, so it is not idle
   if (did == 0 && watch.idle_turn()) [[unlikely]]
-    check_hang(*this);
-  if (did == 0 && deferred_work.any()) [[unlikely]]
+    diagnostics.check_hang(*this);
+  if (did == 0 && progress.deferred_work.any()) [[unlikely]]
     resume_expired();
   if (did == 0 && cache_warmer.on()) [[unlikely]]
     warm();
@@ -119,13 +119,14 @@ int Engine::advance() {
 
 std::uint32_t Engine::note_short_wait() {
   const void* const self = platform.this_thread();
-  std::uint32_t waits = short_wait_run.load(std::memory_order_relaxed);  // a lost count does not matter
-  if (run_thread.load(std::memory_order_relaxed) != self) {
-    runs_before.store(std::max(runs_before.load(std::memory_order_relaxed) / 2, waits), std::memory_order_relaxed);
-    run_thread.store(self, std::memory_order_relaxed);
+  std::uint32_t waits = progress.short_waits.run.load(std::memory_order_relaxed);  // a lost count does not matter
+  if (progress.short_waits.thread.load(std::memory_order_relaxed) != self) {
+    progress.short_waits.before.store(std::max(progress.short_waits.before.load(std::memory_order_relaxed) / 2, waits),
+                                      std::memory_order_relaxed);
+    progress.short_waits.thread.store(self, std::memory_order_relaxed);
     waits = 0;
   }
-  short_wait_run.store(++waits, std::memory_order_relaxed);
+  progress.short_waits.run.store(++waits, std::memory_order_relaxed);
   return waits;
 }
 
@@ -137,22 +138,22 @@ Engine::Spin Engine::plan_spin_beside(int others) {
   constexpr int few = 2, one_switch = 256;
   constexpr std::uint32_t longest_run = 4096, long_run = 16;  // some milliseconds; more than one each
   if (oversubscribed) return {1, others};
-  if (!waiters.heuristics.contended()) return {short_spin, others};
+  if (!progress.waiters.heuristics.contended()) return {short_spin, others};
   if (others > few) return {0, others};
   const std::uint32_t waits = note_short_wait();
   if (waits >= longest_run) {
-    short_wait_run.store(0, std::memory_order_relaxed);
-    runs_before.store(waits, std::memory_order_relaxed);
+    progress.short_waits.run.store(0, std::memory_order_relaxed);
+    progress.short_waits.before.store(waits, std::memory_order_relaxed);
     return {0, others};
   }
-  const bool catches_up = waits < long_run && runs_before.load(std::memory_order_relaxed) >= long_run;
+  const bool catches_up = waits < long_run && progress.short_waits.before.load(std::memory_order_relaxed) >= long_run;
   return catches_up ? Spin{one_switch, 0} : Spin{short_spin, others};  // 0: goes on, whatever it finds
 }
 
 void Engine::resume_expired() {
-  if (callback_depth() != 0 || deferred_work.earliest_ns() == DeferredWorkList::never) return;
-  if (const std::uint64_t now = platform.now_ns(); now >= deferred_work.earliest_ns())
-    deferred_work.resume(DeferredWork::Because::expired, now);
+  if (callback_depth() != 0 || progress.deferred_work.earliest_ns() == DeferredWorkList::never) return;
+  if (const std::uint64_t now = platform.now_ns(); now >= progress.deferred_work.earliest_ns())
+    progress.deferred_work.resume(DeferredWork::Because::expired, now);
 }
 
 /// Warms the matcher's memory in the cache. This does not count as progress and does not delay sleep.
@@ -167,7 +168,7 @@ int Engine::step_locked() {
   int did = 0;
   if (!large.deferred_copies.empty()) [[unlikely]]
     shared_copy::start_deferred(*this);
-  for (DriverInstance* instance : polled_instances) did += instance->driver->poll(Engine::packets_per_poll);
+  for (DriverInstance* instance : driver_set.polled) did += instance->driver->poll(Engine::packets_per_poll);
   if (!delayed_rails.empty()) {
     flush_delayed = true;
     for (Rail* rail : delayed_rails) {
@@ -185,26 +186,26 @@ int Engine::step_locked() {
 
 int Engine::step_drivers() {
   int did = 0;
-  for (DriverInstance* instance : system_instances) {
-    if (due(*instance, memory_in_use.load(std::memory_order_relaxed)) || instance->has_flush())
+  for (DriverInstance* instance : driver_set.system) {
+    if (due(*instance, driver_set.memory_in_use.load(std::memory_order_relaxed)) || instance->has_flush())
       did += serve(*instance, true);
   }
   return did;
 }
 
 void Engine::serve_drivers() {
-  for (DriverInstance* instance : system_instances) {
+  for (DriverInstance* instance : driver_set.system) {
     if (instance->has_flush()) serve(*instance, false);
   }
 }
 
 bool Engine::arm() {
   if (!try_lock()) return false;  // another thread has the lock
-  drivers_armed = true;
+  driver_set.armed = true;
   bool nothing_to_do = delayed_rails.empty() && large.deferred_copies.empty();
-  for (DriverInstance* instance : memory_instances) nothing_to_do = instance->driver->arm() && nothing_to_do;
+  for (DriverInstance* instance : driver_set.memory) nothing_to_do = instance->driver->arm() && nothing_to_do;
   unlock();
-  for (DriverInstance* instance : system_instances) {
+  for (DriverInstance* instance : driver_set.system) {
     if (!nothing_to_do) break;
     if (!instance->call_lock.try_lock()) {
       nothing_to_do = false;
@@ -213,7 +214,7 @@ bool Engine::arm() {
     nothing_to_do = instance->driver->arm();
     while (instance->call_lock.unlock_or_repeat()) nothing_to_do = false;
   }
-  for (DriverInstance* instance : system_instances) nothing_to_do = nothing_to_do && !instance->has_flush();
+  for (DriverInstance* instance : driver_set.system) nothing_to_do = nothing_to_do && !instance->has_flush();
   return nothing_to_do && !has_tasks();
 }
 
@@ -222,7 +223,7 @@ bool Engine::arm() {
 /// thread then finds arrivals at its next poll.
 bool Engine::heeds_arrivals() {
   if (callback_depth() != 0) return false;
-  for (DriverInstance* instance : system_instances) {
+  for (DriverInstance* instance : driver_set.system) {
     for (int turns = 0; instance->driver->capabilities().wake_up == drivers::WakeUp::descriptor; ++turns) {
       if (turns == 2 || !instance->call_lock.try_lock()) return false;
       const bool nothing_to_do = instance->driver->arm();
@@ -237,14 +238,14 @@ bool Engine::heeds_arrivals() {
 
 void Engine::disarm() {
   lock_for_callback();
-  drivers_armed = false;
-  for (DriverInstance* instance : memory_instances) instance->driver->disarm();
+  driver_set.armed = false;
+  for (DriverInstance* instance : driver_set.memory) instance->driver->disarm();
   if (const std::uint64_t since = std::exchange(parked_ns_, 0); since != 0 && event_log != nullptr) {
     event_log->add({since, 0, 0, EventLog::no_peer, EventLog::no_session, Event::worker_parked, 0});
     trace(Event::worker_woken, EventLog::no_peer);
   }
   unlock();
-  for (DriverInstance* instance : system_instances) {
+  for (DriverInstance* instance : driver_set.system) {
     if (!instance->call_lock.try_lock()) continue;
     instance->driver->disarm();
     while (instance->call_lock.unlock_or_repeat()) flush(*instance);
@@ -258,7 +259,7 @@ void Engine::sleep(std::uint64_t timeout_ns, ltask::Called called) {
 }
 
 std::uint64_t Engine::until_expired() {
-  const std::uint64_t deadline = deferred_work.earliest_ns();
+  const std::uint64_t deadline = progress.deferred_work.earliest_ns();
   if (deadline == DeferredWorkList::never) return deadline;
   const std::uint64_t now = platform.now_ns();
   return deadline > now ? deadline - now : 0;
@@ -270,10 +271,11 @@ bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
   watch.armed(armed);
   if (armed) {
     CANELE_COVER(slept_armed);
-    const bool on_worker = worker.is_caller() || on_demand_progress.is_caller();
+    const bool on_worker = progress.worker.is_caller() || progress.on_demand.is_caller();
     counters.add_shared(on_worker ? Counter::worker_parks : Counter::waiter_parks);
     if (event_log != nullptr && on_worker) parked_ns_ = platform.now_ns();
-    sleeper.sleep(std::min({timeout_ns, lacks_wakeup ? nap_ns : watch.interval_ns(), until_expired()}), called);
+    sleeper.sleep(std::min({timeout_ns, driver_set.lacks_wakeup ? nap_ns : watch.interval_ns(), until_expired()}),
+                  called);
     if (on_worker) counters.add_shared(Counter::worker_wakes);
     wake_on_demand_thread();  // from now on this thread may be stuck
   } else {
@@ -281,10 +283,10 @@ bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
     platform.yield();  // another thread is at work, or there is work
   }
   disarm();
-  for (DriverInstance* instance : system_instances)
+  for (DriverInstance* instance : driver_set.system)
     instance->turns.store(0, std::memory_order_relaxed);  // all are due: see due()
   sleeper.release();
-  check_hang(*this);
+  diagnostics.check_hang(*this);
   return true;
 }
 

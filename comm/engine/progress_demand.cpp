@@ -37,16 +37,16 @@ std::uint64_t Engine::posts_so_far() const {
 ltask::ProgressSource::Coverage Engine::check_coverage() {
   const std::uint64_t polls = polls_so_far();
   const bool polled = polls != seen_polls_.exchange(polls, std::memory_order_relaxed);
-  if (worker.active()) {
-    const std::uint64_t heartbeats = worker.heartbeats();
+  if (progress.worker.active()) {
+    const std::uint64_t heartbeats = progress.worker.heartbeats();
     const bool moved = heartbeats != seen_heartbeats_.exchange(heartbeats, std::memory_order_relaxed);
-    if (worker.state() == ltask::Worker::State::sleeping) return Coverage::guaranteed;
+    if (progress.worker.state() == ltask::Worker::State::sleeping) return Coverage::guaranteed;
     return moved ? Coverage::recent : Coverage::needed;
   }
   const std::uint64_t so_far = posts_so_far();
   const std::uint64_t posted = so_far - seen_posts_.exchange(so_far, std::memory_order_relaxed);
   if (polled) return Coverage::recent;
-  if (waiters.present() != 0) return Coverage::guaranteed;
+  if (progress.waiters.present() != 0) return Coverage::guaranteed;
   return posted >= many_posts || (posted != 0 && CANELE_BUGGIFY(few_posts_are_many)) ? Coverage::poster_polls
                                                                                      : Coverage::needed;
 }
@@ -54,7 +54,7 @@ ltask::ProgressSource::Coverage Engine::check_coverage() {
 /// Returns whether messages are pending, including those of other ranks that pass through this one. Called only after a
 /// time without polls, because taking the lock revokes its bias.
 bool Engine::unfinished() {
-  if (worker.active()) return true;  // the worker would not poll for nothing
+  if (progress.worker.active()) return true;  // the worker would not poll for nothing
   if (!try_lock()) return true;
   const bool unsent = std::any_of(active_peers.begin(), active_peers.end(),
                                   [](const auto& one) { return one->state == Peer::State::up && !one->quiet(); });
@@ -65,14 +65,15 @@ bool Engine::unfinished() {
 }
 
 bool Engine::others_progress() {
-  if (worker.active()) return worker.heartbeats() != seen_heartbeats_.load(std::memory_order_relaxed);
-  return waiters.present() != 0 || polls_so_far() != seen_polls_.load(std::memory_order_relaxed);
+  if (progress.worker.active()) return progress.worker.heartbeats() != seen_heartbeats_.load(std::memory_order_relaxed);
+  return progress.waiters.present() != 0 || polls_so_far() != seen_polls_.load(std::memory_order_relaxed);
 }
 
 int Engine::help() {
   if (others_progress() || !unfinished()) return -1;
   // A thread goes on posting: the next check asks it for a turn instead.
-  if (!worker.active() && posts_so_far() - seen_posts_.load(std::memory_order_relaxed) >= many_posts) return -1;
+  if (!progress.worker.active() && posts_so_far() - seen_posts_.load(std::memory_order_relaxed) >= many_posts)
+    return -1;
   const int did = step();
   seen_polls_.store(polls_so_far(), std::memory_order_relaxed);
   return did;
@@ -81,20 +82,20 @@ int Engine::help() {
 void Engine::has_posted_much() {
   if (!is_urgent()) return;
   // With too few cores for that, another rank computes on any other core.
-  const bool may_leave = !oversubscribed && !no_core_for_worker && callback_depth() == 0;
+  const bool may_leave = !oversubscribed && !placement.no_core_for_worker && callback_depth() == 0;
   if (may_leave) program_unit_.store(platform.current_unit(), std::memory_order_relaxed);
-  if (on_demand_progress.is_idle()) on_demand_progress.expedite(ltask::OnDemandProgress::Because::something_will_come);
+  if (progress.on_demand.is_idle()) progress.on_demand.expedite(ltask::OnDemandProgress::Because::something_will_come);
 }
 
 void Engine::answer_on_demand_thread() {
-  if (!on_demand_progress.notify() || callback_depth() != 0) return;
+  if (!progress.on_demand.notify() || callback_depth() != 0) return;
   CANELE_COVER_RARE(poster_polled);
   step();
 }
 
 void Engine::relieve_on_demand_thread() {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // one of the two sees the other; partner: should_stay_awake()
-  if (on_demand_progress.asleep()) wake();
+  if (progress.on_demand.asleep()) wake();
 }
 
 }  // namespace canele::comm

@@ -17,11 +17,11 @@ namespace canele::comm {
 
 [[gnu::always_inline]] inline Engine::Spin Engine::plan_spin() {
   constexpr int long_spin = 2048;  // polls of up to a hundred nanoseconds
-  const int others = waiters.present();
-  waiters.contention.follow(platform, others == 0 && !oversubscribed);
+  const int others = progress.waiters.present();
+  progress.waiters.contention.follow(platform, others == 0 && !oversubscribed);
   if (others != 0) [[unlikely]]
     return plan_spin_beside(others);
-  int turns = system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
+  int turns = driver_set.system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
   if (oversubscribed) turns = 1;  // what is not there by now usually comes from the thread that gets this core next
   return {turns, others};
 }
@@ -32,7 +32,7 @@ template <typename Done>
   bool done = false;
   for (int turns = spin.turns; turns > 0; --turns) {
     int events = 0;
-    for (DriverInstance* instance : polled_instances) events += instance->driver->poll(spin.packets);
+    for (DriverInstance* instance : driver_set.polled) events += instance->driver->poll(spin.packets);
     if constexpr (std::is_invocable_v<Done, int>) {
       done = happened(events);
     } else {

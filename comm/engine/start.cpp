@@ -30,7 +30,7 @@ ltask::Idle::Budget idle_budget(const Settings& settings, bool oversubscribed) {
 
 /// Makes ready tasks run in random order, in debug builds, so that no code can rely on an order.
 void shuffle_tasks(Engine& engine) {
-  std::uint64_t seed = engine.settings->fault("shuffle-tasks");
+  std::uint64_t seed = engine.lifecycle.settings->fault("shuffle-tasks");
 #ifdef CANELE_SHUFFLE_TASKS
   if (seed == 0) seed = engine.platform.random() % 1'000'000 + 1;
 #endif
@@ -54,11 +54,11 @@ struct EngineBuilder {
     if (!why->empty()) return false;
     auto instance = std::make_unique<DriverInstance>(engine, factory);
     instance->argument = choice.argument;
-    if (const std::string& list = engine.settings->text(Setting::decorators); !list.empty()) {
+    if (const std::string& list = engine.lifecycle.settings->text(Setting::decorators); !list.empty()) {
       instance->driver = comm::decorate(list, std::move(instance->driver), why);
       if (instance->driver == nullptr) return false;
     }
-    if (engine.checksums && factory.name != "self")
+    if (engine.lifecycle.checksums && factory.name != "self")
       instance->driver = comm::with_checksums(std::move(instance->driver));
     instance->index = engine.instances.size();
     instance->label = label_of(engine, factory);
@@ -72,16 +72,17 @@ struct EngineBuilder {
     instance->costs = costs_of(engine, *instance);
     const int descriptor = instance->driver->descriptor();
     if (instance->driver->capabilities().wake_up == drivers::WakeUp::none) {
-      engine.lacks_wakeup = engine.lacks_wakeup || !instance->driver->capabilities().reaches_self;
+      engine.driver_set.lacks_wakeup = engine.driver_set.lacks_wakeup || !instance->driver->capabilities().reaches_self;
     } else if (descriptor >= 0 && !engine.sleeper.watch(descriptor)) {
       *why = "its descriptor cannot be watched";
       instance->driver->close();
       return false;
     }
     if (instance->memory_only() && !instance->driver->capabilities().reaches_self)
-      engine.polled_instances.push_back(instance.get());
-    if (!instance->memory_only()) engine.long_message = std::min(engine.long_message, long_length(instance->costs));
-    (instance->memory_only() ? engine.memory_instances : engine.system_instances).push_back(instance.get());
+      engine.driver_set.polled.push_back(instance.get());
+    if (!instance->memory_only())
+      engine.progress.long_message = std::min(engine.progress.long_message, long_length(instance->costs));
+    (instance->memory_only() ? engine.driver_set.memory : engine.driver_set.system).push_back(instance.get());
     engine.instances.push_back(std::move(instance));
     return true;
   }
@@ -97,9 +98,9 @@ struct EngineBuilder {
 
   /// Reads the samples. One rank of each host reports what is wrong with them.
   static void find_samples(Engine& engine) {
-    engine.samples = read_samples(engine.platform, *engine.settings);
-    const Samples& samples = engine.samples;
-    if (samples.problem.empty() || engine.bootstrap->local_rank() != 0) return;
+    engine.driver_set.samples = read_samples(engine.platform, *engine.lifecycle.settings);
+    const Samples& samples = engine.driver_set.samples;
+    if (samples.problem.empty() || engine.lifecycle.bootstrap->local_rank() != 0) return;
     const bool stale = samples.state == Samples::State::stale;
     engine.log(stale ? LogLevel::debug : LogLevel::warning,
                samples.file + ": " + samples.problem +
@@ -113,8 +114,8 @@ struct EngineBuilder {
     const drivers::Capabilities& capabilities = instance.driver->capabilities();
     const std::string name =
         std::string(instance.factory.name) + (instance.argument.empty() ? "" : ":" + instance.argument);
-    const bool bare = engine.settings->text(Setting::decorators).empty() && !engine.checksums;
-    return comm::costs_of(bare ? engine.samples : Samples{}, name, capabilities);
+    const bool bare = engine.lifecycle.settings->text(Setting::decorators).empty() && !engine.lifecycle.checksums;
+    return comm::costs_of(bare ? engine.driver_set.samples : Samples{}, name, capabilities);
   }
 
   static std::string label_of(const Engine& engine, const drivers::DriverFactory& factory) {
@@ -139,12 +140,12 @@ struct EngineBuilder {
       }
     }
     if (!reaches_others || !reaches_itself) {
-      *why = "CANELE_DRIVERS=\"" + engine.settings->text(Setting::drivers) + "\": no driver can be used that reaches " +
-             (reaches_others ? "the rank itself" : "other ranks");
+      *why = "CANELE_DRIVERS=\"" + engine.lifecycle.settings->text(Setting::drivers) +
+             "\": no driver can be used that reaches " + (reaches_others ? "the rank itself" : "other ranks");
       for (const std::string& one : problems) *why += "; " + one;
       return false;
     }
-    const LogLevel level = engine.bootstrap->local_rank() == 0 ? LogLevel::warning : LogLevel::debug;
+    const LogLevel level = engine.lifecycle.bootstrap->local_rank() == 0 ? LogLevel::warning : LogLevel::debug;
     for (const std::string& one : problems) engine.log(level, "a driver is not used: " + one);
     return true;
   }
@@ -153,20 +154,20 @@ struct EngineBuilder {
   /// the launcher starts and queries them one after the other.
   static std::uint64_t start_timeout(const Engine& engine) {
     constexpr std::uint64_t second = 1'000'000'000, of_each_rank = second / 10;
-    const std::uint64_t said = engine.settings->number(Setting::start_timeout) * second;
-    if (engine.settings->source(Setting::start_timeout) != Source::fallback) return said;
+    const std::uint64_t said = engine.lifecycle.settings->number(Setting::start_timeout) * second;
+    if (engine.lifecycle.settings->source(Setting::start_timeout) != Source::fallback) return said;
     return said + static_cast<std::uint64_t>(engine.size) * of_each_rank;
   }
 
   static bool meet(Engine& engine, std::string* why) {
-    Bootstrap& b = *engine.bootstrap;
+    Bootstrap& b = *engine.lifecycle.bootstrap;
     const std::uint64_t timeout_ns = start_timeout(engine);
     if (engine.rank == 0) {
       for (std::size_t i = 0; i < secret_size; i += sizeof(std::uint64_t)) {
         const std::uint64_t word = engine.platform.random();
-        std::memcpy(engine.secret.data() + i, &word, sizeof word);
+        std::memcpy(engine.lifecycle.secret.data() + i, &word, sizeof word);
       }
-      if (!b.put("secret", engine.secret, why)) return false;
+      if (!b.put("secret", engine.lifecycle.secret, why)) return false;
     }
     if (!b.put("address", peers::make_address(engine), why) || !b.commit_and_fence(timeout_ns, why)) return false;
     return engine.rank == 0 || fetch_secret(engine, timeout_ns, why);
@@ -181,17 +182,18 @@ struct EngineBuilder {
     };
     const auto answer = std::make_shared<Answer>();
     Platform& platform = engine.platform;
-    engine.bootstrap->get(0, "secret", timeout_ns, [answer, &platform](bool ok, Blob blob, std::string reason) {
-      answer->ok = ok;
-      answer->blob = std::move(blob);
-      answer->why = std::move(reason);
-      answer->there.store(1, std::memory_order_release);
-      platform.unpark(answer->there);
-    });
+    engine.lifecycle.bootstrap->get(0, "secret", timeout_ns,
+                                    [answer, &platform](bool ok, Blob blob, std::string reason) {
+                                      answer->ok = ok;
+                                      answer->blob = std::move(blob);
+                                      answer->why = std::move(reason);
+                                      answer->there.store(1, std::memory_order_release);
+                                      platform.unpark(answer->there);
+                                    });
     constexpr std::uint64_t turn_ns = 100'000'000;
     while (answer->there.load(std::memory_order_acquire) == 0) {
-      if (engine.bootstrap->descriptor() >= 0)
-        engine.bootstrap->progress(turn_ns);
+      if (engine.lifecycle.bootstrap->descriptor() >= 0)
+        engine.lifecycle.bootstrap->progress(turn_ns);
       else
         platform.park(answer->there, 0, turn_ns);
     }
@@ -199,7 +201,7 @@ struct EngineBuilder {
       *why = "rank 0 did not publish the secret of the job: " + answer->why;
       return false;
     }
-    std::copy(answer->blob.begin(), answer->blob.end(), engine.secret.begin());
+    std::copy(answer->blob.begin(), answer->blob.end(), engine.lifecycle.secret.begin());
     return true;
   }
 
@@ -207,7 +209,7 @@ struct EngineBuilder {
     struct Died : CallOp {
       int rank = 0;
     };
-    engine.bootstrap->on_failure([&engine](int rank) {
+    engine.lifecycle.bootstrap->on_failure([&engine](int rank) {
       auto* died = new Died;
       died->kind = OpKind::call;
       died->rank = rank;
@@ -219,8 +221,8 @@ struct EngineBuilder {
       engine.submit(*died);
       engine.wake();
     });
-    const int descriptor = engine.bootstrap->descriptor();
-    engine.serves_bootstrap = descriptor >= 0;
+    const int descriptor = engine.lifecycle.bootstrap->descriptor();
+    engine.lifecycle.serves_bootstrap = descriptor >= 0;
     if (descriptor < 0 || engine.sleeper.watch(descriptor)) return true;
     *why = "the connection to the launcher cannot be watched";
     return false;
@@ -232,8 +234,8 @@ struct EngineBuilder {
     const auto ranks = static_cast<std::uint64_t>(engine.size);
     const std::uint64_t least = ranks * wire::first_credit;
     const std::uint64_t usual = std::max(std::uint64_t{64} << 20, 2 * least);
-    engine.credit.limit = engine.settings->number(Setting::unexpected_memory, usual);
-    engine.credit.per_peer = engine.settings->number(Setting::unexpected_per_peer, engine.credit.limit / 4);
+    engine.credit.limit = engine.lifecycle.settings->number(Setting::unexpected_memory, usual);
+    engine.credit.per_peer = engine.lifecycle.settings->number(Setting::unexpected_per_peer, engine.credit.limit / 4);
     constexpr std::uint64_t narrow = 64 << 10, wide = 1 << 20;
     engine.credit.first_target =
         std::min(std::clamp(engine.credit.limit / (2 * ranks), narrow, wide), engine.credit.per_peer);
@@ -265,37 +267,34 @@ struct EngineBuilder {
 
 Engine::Engine(EngineParts parts)
     : Context(*parts.platform, *parts.settings, *parts.bootstrap, rendezvous_state_, multicasts_),
-      settings(std::move(parts.settings)),
-      bootstrap(std::move(parts.bootstrap)),
-      strategy(*parts.strategy),
-      idle(idle_budget(*settings, is_oversubscribed(platform, *bootstrap))),
-      checksums(settings->text(Setting::checksum) == "packets"),
-      process(platform.process()),
-      secret(secret_size),
-      idle_beside_worker(idle_budget(*settings, is_oversubscribed(platform, *bootstrap, 2))),
-      worker(platform, *this, idle_beside_worker),
-      on_demand_progress(platform, *this, idle_beside_worker),
-      cores(std::move(parts.cores)),
-      on_this_machine(parts.on_this_machine),
-      check_hang(parts.check_hang),
-      empty_polls(platform, waiters.heuristics, oversubscribed) {
-  if (!settings->text(Setting::trace).empty()) start_tracing(settings->number(Setting::trace_events));
+      lifecycle{.settings = std::move(parts.settings),
+                .bootstrap = std::move(parts.bootstrap),
+                .strategy = *parts.strategy,
+                .checksums = lifecycle.settings->text(Setting::checksum) == "packets",
+                .process = platform.process(),
+                .secret = std::vector<std::byte>(secret_size)},
+      progress(platform, *this, idle_budget(*lifecycle.settings, is_oversubscribed(platform, *lifecycle.bootstrap)),
+               idle_budget(*lifecycle.settings, is_oversubscribed(platform, *lifecycle.bootstrap, 2)), oversubscribed),
+      placement{.cores = std::move(parts.cores), .on_this_machine = parts.on_this_machine},
+      diagnostics{.check_hang = parts.check_hang} {
+  if (!lifecycle.settings->text(Setting::trace).empty())
+    start_tracing(lifecycle.settings->number(Setting::trace_events));
   multicasts.session.context = this;
-  multicasts.relay_limit = settings->number(Setting::multicast_memory);
-  multicasts.shape_override = multicast::shape_named(settings->text(Setting::multicast));
-  if (settings->text(Setting::host_threads) == "busy" && is_oversubscribed(platform, *bootstrap, 2)) {
-    no_core_for_worker = true;
-    on_demand_progress.assume_contention();
+  multicasts.relay_limit = lifecycle.settings->number(Setting::multicast_memory);
+  multicasts.shape_override = multicast::shape_named(lifecycle.settings->text(Setting::multicast));
+  if (lifecycle.settings->text(Setting::host_threads) == "busy" &&
+      is_oversubscribed(platform, *lifecycle.bootstrap, 2)) {
+    placement.no_core_for_worker = true;
+    progress.on_demand.assume_contention();
   }
-  if (oversubscribed) waiters.contention.doubt();
+  if (oversubscribed) progress.waiters.contention.doubt();
   shuffle_tasks(*this);
   enable_lock_bias(true);
 }
 
 Engine::~Engine() {
-  on_demand_progress.stop();
-  worker.stop();
-  delete topology_queues.load();
+  progress.on_demand.stop();
+  progress.worker.stop();
   buffered::forget_all(*this);
   for (const auto& instance : instances) instance->driver->close();
   sessions.each([this](Session& session) {
@@ -306,7 +305,7 @@ Engine::~Engine() {
     matched_unbound.unlink(message);
     messages.release(message);
   }
-  bootstrap->finalize();  // no callback comes after it
+  lifecycle.bootstrap->finalize();  // no callback comes after it
 }
 
 std::unique_ptr<Engine> Engine::create(EngineParts parts, std::string* why, int* code) {

@@ -60,8 +60,8 @@ void Engine::unlock_slowly() {
     served += run_next_linked(most_served - served);
   }
   if (const int threads = due.due() ? due.run(platform) : 0; threads != 0) {
-    woken.fetch_add(static_cast<unsigned>(threads), std::memory_order_relaxed);
-    waiters.heuristics.woke(threads);
+    progress.woken.fetch_add(static_cast<unsigned>(threads), std::memory_order_relaxed);
+    progress.waiters.heuristics.woke(threads);
   }
   if (left_over) [[unlikely]]
     call_for_holder();

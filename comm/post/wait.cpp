@@ -47,7 +47,7 @@ class BlockedScope {
   BlockedScope(Engine* engine, BlockedThread::In in, const Awaited& awaited)
       : engine_(engine), blocked_{in, 0, awaited} {}
   ~BlockedScope() {
-    if (sleeps_ > 1) engine_->waiters.dismiss(blocked_);
+    if (sleeps_ > 1) engine_->progress.waiters.dismiss(blocked_);
   }
   BlockedScope(const BlockedScope&) = delete;
   BlockedScope& operator=(const BlockedScope&) = delete;
@@ -56,7 +56,7 @@ class BlockedScope {
   void sleeps() {
     if (engine_ == nullptr || sleeps_ > 1 || ++sleeps_ < 2) return;
     blocked_.since_ns = engine_->platform.now_ns();
-    engine_->waiters.enlist(blocked_);
+    engine_->progress.waiters.enlist(blocked_);
   }
 
  private:
@@ -74,16 +74,16 @@ class Wait {
         patient_(patient),
         blocked_scope_(engine, in, awaited) {
     if (engine_ == nullptr) return;
-    engine_->waiters.enter();
-    if (engine_->on_demand_progress.was_called() && !engine_->worker.active())
-      engine_->on_demand_progress.cancel_expedite();
+    engine_->progress.waiters.enter();
+    if (engine_->progress.on_demand.was_called() && !engine_->progress.worker.active())
+      engine_->progress.on_demand.cancel_expedite();
     helps_ = engine_->resume_deferred_work();
-    if (engine_->worker.among_workers()) park_ns_ = first_park_among_workers_ns;
+    if (engine_->progress.worker.among_workers()) park_ns_ = first_park_among_workers_ns;
   }
   ~Wait() {
     detach();
     if (engine_ == nullptr) return;
-    engine_->waiters.exit();
+    engine_->progress.waiters.exit();
     engine_->wake_on_demand_thread();
   }
   Wait(const Wait&) = delete;
@@ -118,7 +118,7 @@ class Wait {
   /// Returns true if the worker polls, or sleeps with every wake-up armed. Called again after each park: a polling
   /// worker's heartbeat must have changed.
   bool worker_alive() {
-    const ltask::Worker& worker = engine_->worker;
+    const ltask::Worker& worker = engine_->progress.worker;
     if (!worker.active() || worker.is_caller()) return false;
     const std::uint64_t heartbeats = worker.heartbeats();
     const bool alive = worker.state() == ltask::Worker::State::sleeping || heartbeats != heartbeats_;
@@ -130,7 +130,7 @@ class Wait {
   bool watched() {
     if (engine_ == nullptr || awaited_.count != 1 || watched_) return false;
     watched_ = true;
-    ltask::Idle idle(platform(), engine_->idle_beside_worker, engine_->waiters.contention);
+    ltask::Idle idle(platform(), engine_->progress.idle_beside_worker, engine_->progress.waiters.contention);
     while (!done() && !late()) {
       if (idle.next() == ltask::Idle::Action::sleep) return false;
     }
@@ -140,11 +140,11 @@ class Wait {
   /// Takes turns with other waiting threads: yields the core to them, and polls for all of them whenever it has the
   /// core. If no other thread wants the core, this is a longer spin. Returns false if turns do not pay.
   bool takes_turns() {
-    Waiters& waiters = engine_->waiters;
+    Waiters& waiters = engine_->progress.waiters;
     if (turns_taken_ || awaited_.count != 1 || waiters.present() < 2 || !waiters.heuristics.turns_pay()) return false;
     turns_taken_ = true;
     const bool well = done_in_some_turns();
-    engine_->waiters.heuristics.took_turns(well);
+    engine_->progress.waiters.heuristics.took_turns(well);
     return well;
   }
 
@@ -152,29 +152,30 @@ class Wait {
     constexpr int most_lost = 4;            // beyond that, fewer threads use a core better
     constexpr std::uint64_t lost_ns = 900;  // a yield without a switch to another thread takes less
     constexpr std::uint64_t longest_ns = 50'000, slice_ns = 1'000'000;
-    const std::uint64_t begin = platform().now_ns(), woken = engine_->woken.load(std::memory_order_relaxed);
+    const std::uint64_t begin = platform().now_ns(), woken = engine_->progress.woken.load(std::memory_order_relaxed);
     std::uint64_t before = begin;
     for (int lost = 0; lost < most_lost && before - begin < longest_ns;) {
       platform().yield();
       const std::uint64_t now = platform().now_ns();
       const bool lost_it = now - before > lost_ns;
-      if (now - before > slice_ns) engine_->waiters.contention.seen(now);
+      if (now - before > slice_ns) engine_->progress.waiters.contention.seen(now);
       lost += lost_it ? 1 : 0;
       before = now;
-      engine_->waiters.heuristics.yielded(lost_it);
+      engine_->progress.waiters.heuristics.yielded(lost_it);
       if (done()) return true;
       engine_->step();
       if (done()) return true;
-      if (engine_->woken.load(std::memory_order_relaxed) != woken) return false;  // the woken threads need the core
+      if (engine_->progress.woken.load(std::memory_order_relaxed) != woken)
+        return false;  // the woken threads need the core
     }
     return false;
   }
 
   void poll_or_park() {
-    if (!engine_->waiters.try_take_token()) return park();
+    if (!engine_->progress.waiters.try_take_token()) return park();
     engine_->relieve_on_demand_thread();
     poll();
-    engine_->waiters.pass_token(platform());
+    engine_->progress.waiters.pass_token(platform());
     engine_->run_tasks();  // no thread waits for the tasks: see poll()
     engine_->leave_rest();
   }
@@ -184,21 +185,22 @@ class Wait {
   void poll() {
     const bool among = patient_ && engine_->oversubscribed, plain = !helps_ && !among;
     const ltask::Idle::Budget budget = helps_ ? for_own_levels : among_ranks;
-    ltask::Idle idle(platform(), plain ? engine_->idle : budget, engine_->waiters.contention,
-                     plain ? &engine_->waiters.adaptive_yield : nullptr);
+    ltask::Idle idle(platform(), plain ? engine_->progress.idle : budget, engine_->progress.waiters.contention,
+                     plain ? &engine_->progress.waiters.adaptive_yield : nullptr);
     while (!done_quickly() && !late()) {
-      if (helps_) engine_->heartbeat.beat();
-      const std::uint64_t woken = engine_->woken.load(std::memory_order_relaxed);
+      if (helps_) engine_->progress.heartbeat.beat();
+      const std::uint64_t woken = engine_->progress.woken.load(std::memory_order_relaxed);
       int did = engine_->advance();
       if (engine_->has_tasks()) {
-        if (engine_->waiters.others_sleep()) return;
+        if (engine_->progress.waiters.others_sleep()) return;
         did += engine_->run_tasks();
       }
       if (did > 0) {
         idle.worked();
         if (done_quickly(did)) return;
-        const bool others_wait = engine_->waiters.present() > 1 && engine_->waiters.heuristics.contended();
-        if (others_wait || engine_->woken.load(std::memory_order_relaxed) != woken)
+        const bool others_wait =
+            engine_->progress.waiters.present() > 1 && engine_->progress.waiters.heuristics.contended();
+        if (others_wait || engine_->progress.woken.load(std::memory_order_relaxed) != woken)
           platform().yield();  // the event was for the other threads, and they may need this core
       } else if (idle.next() == ltask::Idle::Action::sleep) {
         if (!attach()) return;
@@ -209,10 +211,10 @@ class Wait {
         blocked_scope_.sleeps();
         const std::uint64_t before = platform().now_ns();
         const bool slept = engine_->try_sleep(remaining(longest_sleep_ns), {is_signaled, parker_});
-        if (slept) engine_->waiters.adaptive_yield.slept(platform().now_ns() - before);
+        if (slept) engine_->progress.waiters.adaptive_yield.slept(platform().now_ns() - before);
         parker_->awake(platform());
         // Another thread sleeps there, and makes progress for this one.
-        if (!slept) return engine_->on_demand_progress.asleep() ? take_over() : nap();
+        if (!slept) return engine_->progress.on_demand.asleep() ? take_over() : nap();
       }
     }
   }
@@ -229,7 +231,7 @@ class Wait {
   /// checked. Otherwise one of the waiting threads is always awake, or asleep on the drivers.
   void nap() {
     blocked_scope_.sleeps();
-    const bool worker = engine_ != nullptr && engine_->worker.active();
+    const bool worker = engine_ != nullptr && engine_->progress.worker.active();
     parker_->park(platform(), remaining(worker ? park_ns_ : longest_park_ns));
     if (worker) park_ns_ = std::min(2 * park_ns_, longest_park_ns);
     if (!done()) parker_->reset();
@@ -239,9 +241,10 @@ class Wait {
   void park() {
     if (!attach()) return;
     if (engine_ != nullptr && !listed_) {
-      engine_->waiters.add(*parker_);
+      engine_->progress.waiters.add(*parker_);
       listed_ = true;
-      if (engine_->waiters.token_free() && !engine_->worker.active()) return;  // the token became free meanwhile
+      if (engine_->progress.waiters.token_free() && !engine_->progress.worker.active())
+        return;  // the token became free meanwhile
     }
     nap();
   }
@@ -290,9 +293,9 @@ class Wait {
     if (parker_ == nullptr) return;
     write_words(0);
     if (listed_) {
-      engine_->waiters.remove(*parker_);
-      if (engine_->waiters.token_free())
-        engine_->waiters.wake_one(platform());  // the token may have been passed to this thread
+      engine_->progress.waiters.remove(*parker_);
+      if (engine_->progress.waiters.token_free())
+        engine_->progress.waiters.wake_one(platform());  // the token may have been passed to this thread
     }
     ltask::Parker::release(*parker_);
   }
@@ -311,7 +314,7 @@ class Wait {
 
 /// Short wait: this thread polls, and the event happens while it may still spin.
 [[gnu::always_inline]] inline bool arrives_soon(Engine* engine, const Target& target) {
-  return engine != nullptr && callback_depth() == 0 && !engine->worker.active() &&
+  return engine != nullptr && callback_depth() == 0 && !engine->progress.worker.active() &&
          engine->spin_until(
              [word = target.word, mask = target.mask] { return (word->load(std::memory_order_relaxed) & mask) != 0; });
 }
@@ -319,7 +322,7 @@ class Wait {
 /// Short wait for several targets. With many targets, testing them all costs more than a poll.
 bool one_arrives_soon(Engine* engine, const Awaited& awaited) {
   constexpr std::size_t few = 32, turns_per_check = 8;
-  if (engine == nullptr || callback_depth() != 0 || engine->worker.active()) return false;
+  if (engine == nullptr || callback_depth() != 0 || engine->progress.worker.active()) return false;
   const std::size_t seldom = awaited.count <= few ? 1 : awaited.count / turns_per_check;
   return engine->spin_until([&, turn = std::size_t{0}](int events) mutable {
     return (events > 0 || turn++ % seldom == 0) && awaited.any_done();
@@ -354,7 +357,7 @@ bool check_locked(Engine& engine, const Target& target, const Request* receive, 
 /// on another unit may be about to send.
 bool arrives_from_elsewhere(Engine& engine, const Target& target, const Request& receive) {
   constexpr Engine::Spin one_switch{64};
-  CoreSiblings& siblings = engine.core_siblings;
+  CoreSiblings& siblings = engine.progress.core_siblings;
   if (!siblings.any() || !engine.try_lock()) return false;
   const bool arrived = siblings.expects_from_elsewhere(receive) && siblings.all_wait(engine, receive) &&
                        engine.spin_locked(one_switch, [&] { return target.done(); });
@@ -367,14 +370,15 @@ bool arrives_from_elsewhere(Engine& engine, const Target& target, const Request&
 /// duties. receive: the awaited request if it is a receive.
 bool arrives_in_turns(Engine* engine, const Target& target, const Request* receive = nullptr) {
   constexpr int most = 16;
-  if (engine == nullptr || !engine->oversubscribed || callback_depth() != 0 || engine->worker.active()) return false;
-  const bool other_duties = engine->deferred_work.any() || engine->serves_bootstrap ||
-                            engine->on_demand_progress.expedited() || engine->on_demand_progress.asleep() ||
-                            engine->system_peers.load(std::memory_order_relaxed) != 0;
+  if (engine == nullptr || !engine->oversubscribed || callback_depth() != 0 || engine->progress.worker.active())
+    return false;
+  const bool other_duties = engine->progress.deferred_work.any() || engine->lifecycle.serves_bootstrap ||
+                            engine->progress.on_demand.expedited() || engine->progress.on_demand.asleep() ||
+                            engine->driver_set.system_peers.load(std::memory_order_relaxed) != 0;
   if (other_duties) return false;
-  for (int turn = 0; turn < most && engine->waiters.present() == 0 && !engine->has_tasks(); ++turn) {
+  for (int turn = 0; turn < most && engine->progress.waiters.present() == 0 && !engine->has_tasks(); ++turn) {
     if (turn == 0 && receive != nullptr && arrives_from_elsewhere(*engine, target, *receive)) return true;
-    if (!engine->waiters.contention.yields(engine->platform) || !engine->try_lock()) return false;
+    if (!engine->progress.waiters.contention.yields(engine->platform) || !engine->try_lock()) return false;
     const bool arrived = check_locked(*engine, target, receive, turn);
     const bool all_done = engine->delayed_rails.empty() && engine->large.deferred_copies.empty();
     engine->unlock();
@@ -443,7 +447,7 @@ int block_for_one(Engine& engine, Target* targets, std::size_t count) {
 bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engine&)) {
   constexpr std::uint64_t nap_ns = 2'000'000;  // no event ends this wait: test again
   engine.resume_deferred_work();
-  ltask::Idle idle(engine.platform, engine.idle, engine.waiters.contention);
+  ltask::Idle idle(engine.platform, engine.progress.idle, engine.progress.waiters.contention);
   BlockedScope blocked_scope(&engine, BlockedThread::In::finalize, {});
   for (;;) {
     if (engine.try_lock()) {
@@ -478,10 +482,10 @@ int canele_test(canele_request_t* request, int* done, canele_status_t* status) t
     Engine& engine = engine_of(*r.context);
     if (!may_progress(engine)) [[unlikely]]
       return reject_in_child("canele_test");
-    const int did = engine.worker.active() ? 0 : engine.step();
+    const int did = engine.progress.worker.active() ? 0 : engine.step();
     if (!r.finalized()) {
       *done = 0;
-      if (did == 0) engine.empty_polls.found_nothing();
+      if (did == 0) engine.progress.empty_polls.found_nothing();
       return CANELE_OK;
     }
   }

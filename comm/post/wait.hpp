@@ -16,7 +16,9 @@ namespace canele::comm::post {
 /// Starts deferred work before a call makes progress. Returns false in the child of a fork, where no call may make
 /// progress.
 bool resume_unless_in_child(Engine& engine);
-inline bool may_progress(Engine& engine) { return !engine.deferred_work.any() || resume_unless_in_child(engine); }
+inline bool may_progress(Engine& engine) {
+  return !engine.progress.deferred_work.any() || resume_unless_in_child(engine);
+}
 
 /// Blocks until one of the targets is done. Makes progress on `engine` (nullptr: none) unless its worker does. Returns
 /// CANELE_EDEADLK in a callback and CANELE_ETIMEOUT at the deadline (0: none; platform time in ns).

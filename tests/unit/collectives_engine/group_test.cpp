@@ -204,9 +204,9 @@ TEST_F(Groups, AReportNamesWhoHasNotBegun) {
   comm::Target target = comm::end_of(comm::request_of(&all.request(0)));
   comm::BlockedThread blocked{comm::BlockedThread::In::wait, now, {&target, nullptr, 1}};
   comm::Engine& engine = ranks_.job.engine(0);
-  engine.waiters.enlist(blocked);
+  engine.progress.waiters.enlist(blocked);
   const comm::HangReport report = comm::hang::collect(engine, now);
-  engine.waiters.dismiss(blocked);
+  engine.progress.waiters.dismiss(blocked);
   EXPECT_EQ(report.collectives, 1u);
   EXPECT_EQ(report.matched_unbound, 0u);
   ASSERT_FALSE(report.receives.rows.empty());

@@ -45,7 +45,7 @@ TEST(EngineCacheWarmer, LetsTheWorkerSleep) {
   for (int rank = 0; rank < 2; ++rank) {
     ASSERT_EQ(canele_worker_bind(job.handle(rank), CANELE_INDEX_LOGICAL, nullptr, 0), CANELE_OK);
   }
-  const auto asleep = [&] { return job.engine(0).worker.state() == ltask::Worker::State::sleeping; };
+  const auto asleep = [&] { return job.engine(0).progress.worker.state() == ltask::Worker::State::sleeping; };
   while (!asleep()) std::this_thread::yield();  // with-timeout ends the test if it never sleeps
   const std::uint64_t passes = job.engine(0).cache_warmer.passes();
   EXPECT_GT(passes, 0u) << "the worker was idle for a while before it slept";

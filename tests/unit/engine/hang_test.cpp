@@ -99,7 +99,7 @@ TEST_F(Hang, AThreadThatWaitsForAMessageIsReportedAndItsRequestMarked) {
   canele_irecv(sessions_[0], 1, 7, CANELE_TAG_EXACT, &word_, sizeof word_, &receive_);
   const comm::Target target = comm::end_of(comm::request_of(&receive_));
   comm::BlockedThread blocked{comm::BlockedThread::In::wait, now_, {&target, nullptr, 1}};
-  job_.engine(0).waiters.enlist(blocked);
+  job_.engine(0).progress.waiters.enlist(blocked);
   look_for(29);
   EXPECT_TRUE(reports_.empty());
   look_for(3);
@@ -111,7 +111,7 @@ TEST_F(Hang, AThreadThatWaitsForAMessageIsReportedAndItsRequestMarked) {
   ASSERT_EQ(report.receives.rows.size(), comm::HangReport::most_rows);
   EXPECT_TRUE(report.receives.rows[0].waited_for && report.receives.rows[0].tag == 7);
   EXPECT_FALSE(report.receives.rows[1].waited_for);
-  job_.engine(0).waiters.dismiss(blocked);
+  job_.engine(0).progress.waiters.dismiss(blocked);
   for (auto& other : others) canele_cancel(&other);
   canele_cancel(&receive_);
   ASSERT_TRUE(job_.finish(receive_) && job_.finish(others[29]));
@@ -120,11 +120,11 @@ TEST_F(Hang, AThreadThatWaitsForAMessageIsReportedAndItsRequestMarked) {
 TEST_F(Hang, AConditionMayBeWaitedForForEver) {
   canele_irecv(sessions_[0], 1, 7, CANELE_TAG_EXACT, &word_, sizeof word_, &receive_);
   comm::BlockedThread blocked{comm::BlockedThread::In::condition, now_, {}};
-  job_.engine(0).waiters.enlist(blocked);
+  job_.engine(0).progress.waiters.enlist(blocked);
   look_for(10'000);
   EXPECT_TRUE(reports_.empty());
   EXPECT_EQ(collect().waiters.size(), 1u);
-  job_.engine(0).waiters.dismiss(blocked);
+  job_.engine(0).progress.waiters.dismiss(blocked);
   canele_cancel(&receive_);
   ASSERT_TRUE(job_.finish(receive_));
 }

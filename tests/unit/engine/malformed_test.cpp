@@ -197,7 +197,7 @@ TEST_F(Malformed, ARankWithAnotherWireVersionIsRefusedNamingBoth) {
   blob[0] = std::byte{99};
   comm::Peer peer;
   peer.rank = 1;
-  peer.backlog = engine.strategy.create();
+  peer.backlog = engine.lifecycle.strategy.create();
   peer.address = blob;
   peer.state = comm::Peer::State::connecting;
   comm::peers::connect(engine, peer);
@@ -217,7 +217,7 @@ TEST_F(Malformed, WhatAnotherRankCallsItselfIsShownShortAndPrintable) {
   std::memcpy(blob.data() + 6, name.data(), name.size());
   comm::Peer peer;
   peer.rank = 1;
-  peer.backlog = engine.strategy.create();
+  peer.backlog = engine.lifecycle.strategy.create();
   peer.address = blob;
   peer.state = comm::Peer::State::connecting;
   engine.lock_for_callback();

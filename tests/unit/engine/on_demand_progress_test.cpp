@@ -88,7 +88,7 @@ TEST_P(OnDemandKinds, LeaveTheDriversToAThreadThatWaits) {
     int back = -1;
     canele_request_t receive{}, send{};
     ASSERT_EQ(canele_irecv(s_[0], 1, 1, CANELE_TAG_EXACT, &back, sizeof back, &receive), CANELE_OK);
-    for (int turn = 0; i % 4 == 0 && turn < 300 && !job_.engine(0).on_demand_progress.asleep(); ++turn)
+    for (int turn = 0; i % 4 == 0 && turn < 300 && !job_.engine(0).progress.on_demand.asleep(); ++turn)
       std::this_thread::yield();
     ASSERT_EQ(canele_isend(s_[0], 1, 1, &i, sizeof i, &send), CANELE_OK);
     ASSERT_EQ(canele_wait(&receive, nullptr), CANELE_OK);
@@ -241,19 +241,19 @@ TEST(WorkerKinds, AnOnDemandThreadServesWhereAWorkerHasNoCore) {
   using Kind = ltask::OnDemandProgress::Kind;
   LocalJob job;
   comm::Engine& engine = job.engine(0);
-  engine.no_core_for_worker = true;
+  engine.placement.no_core_for_worker = true;
   EXPECT_FALSE(engine.shares_core()) << "nobody makes progress beside the program";
   ASSERT_EQ(canele_worker_use(job.handle(0), CANELE_WORKER_BOUND), CANELE_OK);
   EXPECT_EQ(canele_worker_active(job.handle(0)), 0);
-  EXPECT_EQ(engine.on_demand_progress.kind(), Kind::on_demand);
+  EXPECT_EQ(engine.progress.on_demand.kind(), Kind::on_demand);
   EXPECT_TRUE(engine.shares_core());
   const int first = 0;
   ASSERT_EQ(canele_worker_bind(job.handle(0), CANELE_INDEX_LOGICAL, &first, 1), CANELE_OK);
   EXPECT_EQ(canele_worker_active(job.handle(0)), 0);
   ASSERT_EQ(canele_worker_stop(job.handle(0)), CANELE_OK);
-  EXPECT_EQ(engine.on_demand_progress.kind(), Kind::off);
+  EXPECT_EQ(engine.progress.on_demand.kind(), Kind::off);
   ASSERT_EQ(canele_worker_bind(job.handle(0), CANELE_INDEX_LOGICAL, &first, 1), CANELE_OK);
-  EXPECT_EQ(engine.on_demand_progress.kind(), Kind::on_demand) << "it starts what makes progress";
+  EXPECT_EQ(engine.progress.on_demand.kind(), Kind::on_demand) << "it starts what makes progress";
 }
 
 TEST(WorkerKinds, AreRefusedWhereTheyDoNotGoTogether) {

@@ -120,7 +120,7 @@ TEST_F(ReceivePrefetch, NothingWaitsThereWhileAThreadSleeps) {
   std::thread sleeper([&] { canele_wait(&never, nullptr); });
   ASSERT_TRUE(job_.until([&] {
     engine_.lock_for_callback();
-    const bool asleep = engine_.drivers_armed;
+    const bool asleep = engine_.driver_set.armed;
     if (asleep) {
       EXPECT_FALSE(engine_.may_look_up_later());
     }

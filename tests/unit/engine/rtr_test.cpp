@@ -46,7 +46,7 @@ TEST_F(Rtrs, ASenderThatComputesIsReadFrom) {
 }
 
 TEST_F(Rtrs, AReceiverWhoseOnDemandThreadSharesItsCoreCopiesAllOfIt) {
-  job_.engine(1).no_core_for_worker = true;
+  job_.engine(1).placement.no_core_for_worker = true;
   ASSERT_EQ(canele_worker_use(job_.handle(1), CANELE_WORKER_AUTO), CANELE_OK);
   for (const bool announced_first : {false, true}) {
     if (announced_first) send(&sent_, out_);
@@ -61,7 +61,7 @@ TEST_F(Rtrs, AReceiverWhoseOnDemandThreadSharesItsCoreCopiesAllOfIt) {
 /// The on-demand thread may be quick, and copy all of a message before the message's sender comes to it; but not each
 /// time.
 TEST_F(Rtrs, ALongCopyIsSharedThoughTheOnDemandThreadSharesItsCore) {
-  job_.engine(1).no_core_for_worker = true;
+  job_.engine(1).placement.no_core_for_worker = true;
   ASSERT_EQ(canele_worker_use(job_.handle(1), CANELE_WORKER_AUTO), CANELE_OK);
   const Words out = word_pattern(5 * large, 4);
   for (const bool announced_first : {false, true}) {
@@ -238,7 +238,7 @@ class Shares : public Rtrs {
   void poll(int rank) {
     comm::Engine& engine = job_.engine(rank);
     engine.lock_for_callback();
-    for (const auto* instance : engine.polled_instances) instance->driver->poll(64);
+    for (const auto* instance : engine.driver_set.polled) instance->driver->poll(64);
     engine.unlock();
   }
   std::uint64_t pushed() { return count(0, comm::Counter::rma_put_bytes); }
@@ -402,7 +402,7 @@ TEST_F(Rtrs, ThePeerDies) {
   send(&sent_, out_);
   comm::Engine& engine = job_.engine(1);
   engine.lock_for_callback();
-  for (const auto* instance : engine.polled_instances) instance->driver->poll(64);
+  for (const auto* instance : engine.driver_set.polled) instance->driver->poll(64);
   engine.unlock();
   ASSERT_EQ(comm::request_of(&received_).stage, comm::Request::Stage::moving);
   canele_request_t late{};

@@ -11,8 +11,8 @@ namespace {
 TEST(Sleep, EveryDriverIsPolledInTheTurnAfterIt) {
   LocalJob job({2, {comm::find_driver("self"), comm::find_driver("tcp")}, "aggregate", {}});
   comm::Engine& engine = job.engine(0);
-  ASSERT_EQ(engine.system_instances.size(), 1u);
-  const drivers::Driver& driver = *engine.system_instances[0]->driver;
+  ASSERT_EQ(engine.driver_set.system.size(), 1u);
+  const drivers::Driver& driver = *engine.driver_set.system[0]->driver;
   engine.step();
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t before = driver.polls();

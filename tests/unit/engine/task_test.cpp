@@ -244,7 +244,7 @@ TEST_F(Tasks, AStuckWorkerAmongWorkersIsReliedOnForSomeTurnsButNotForEver) {
   Ending ending;
   canele_task_t second{};
   ASSERT_EQ(canele_worker_use(job_.handle(0), CANELE_WORKER_BOUND), CANELE_OK);
-  job_.engine(0).worker.keep_among_workers(true);
+  job_.engine(0).progress.worker.keep_among_workers(true);
   ASSERT_EQ(canele_task_submit(job_.handle(0), &task_, Stuck::stay, &stuck, CANELE_PLACE_ANY, 0), CANELE_OK);
   stuck.begun.wait(false);
   const auto begin = std::chrono::steady_clock::now();
@@ -254,7 +254,7 @@ TEST_F(Tasks, AStuckWorkerAmongWorkersIsReliedOnForSomeTurnsButNotForEver) {
   stuck.over = true;
   stuck.over.notify_one();
   ASSERT_EQ(canele_worker_use(job_.handle(0), CANELE_WORKER_NONE), CANELE_OK);
-  EXPECT_FALSE(job_.engine(0).worker.among_workers()) << "it has gone";
+  EXPECT_FALSE(job_.engine(0).progress.worker.among_workers()) << "it has gone";
 }
 
 }  // namespace

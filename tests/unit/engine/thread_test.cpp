@@ -135,7 +135,7 @@ class Rows : public testing::Test {
  protected:
   Rows() {
     if (engine_.oversubscribed) return;
-    engine_.waiters.heuristics.yielded(true);  // other threads had the core meanwhile
+    engine_.progress.waiters.heuristics.yielded(true);  // other threads had the core meanwhile
   }
   comm::Engine::Spin plan() {
     comm::Engine::Spin spin;

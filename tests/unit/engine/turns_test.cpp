@@ -112,7 +112,7 @@ class AmongRanks : public testing::Test {
     return static_cast<int>(yields);
   }
   std::uint64_t kept() { return job_.engine(0).counters.read(comm::Counter::unexpected_messages); }
-  std::uint64_t looks() { return job_.engine(0).polled_instances.front()->driver->polls(); }
+  std::uint64_t looks() { return job_.engine(0).driver_set.polled.front()->driver->polls(); }
   /// Returns the polls before the first yield of a wait for a message of `from`, which comes in that yield.
   std::uint64_t looks_before_a_yield(int from) {
     const std::uint64_t before = looks();
@@ -179,8 +179,8 @@ TEST_F(AmongRanks, NorForLong) {
 TEST_F(AmongRanks, WhoIsTheLastOnItsUnitLooksForLonger) {
   constexpr std::uint64_t longer = 32;
   comm::Engine& engine = job_.engine(0);
-  engine.core_siblings.find(platform_, 0, 4);  // 2
-  ASSERT_TRUE(engine.core_siblings.any());
+  engine.progress.core_siblings.find(platform_, 0, 4);  // 2
+  ASSERT_TRUE(engine.progress.core_siblings.any());
   EXPECT_LT(looks_before_a_yield(2), longer) << "it needs this unit";
   EXPECT_GT(looks_before_a_yield(1), longer) << "it has sent, and has its own unit";
   EXPECT_LT(looks_before_a_yield(1), longer) << "2 has not sent since then";
