@@ -3,7 +3,12 @@
 // The cache warmer inside an engine: in idle turns, beside messages; no thread stays awake for it.
 //
 // One thread, and the engines' workers. The period is a microsecond, so that the cache warmer is nearly always due.
-#include "local_job.hpp"
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

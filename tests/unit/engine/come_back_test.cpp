@@ -4,9 +4,14 @@
 //
 // There is no peer. Two drivers of rank 0 report what the test tells them to: which process has connected, which is
 // lost.
+#include <cstdint>
 #include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -3,10 +3,15 @@
 // What the engine does with measured costs: which of several rails carries large transfers, and what a strategy sees.
 //
 // The figures are made up, so that their order is the reverse of the truth.
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
+#include <vector>
 
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -5,7 +5,7 @@
 // One thread. No rank dies.
 #include "comm/engine/connect.hpp"
 #include "drivers/decorators/decorator.hpp"
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

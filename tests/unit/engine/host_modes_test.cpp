@@ -6,9 +6,13 @@
 // A runtime's thread for each rank, and the threads that the mode adds. "Computes" is a wait for a flag that a callback
 // sets, without a call of the library. Where no thread makes progress that would last for ever, as the last test shows.
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <thread>
+#include <vector>
 
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

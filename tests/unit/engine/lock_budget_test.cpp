@@ -6,7 +6,12 @@
 // lock is taken links its post, and one thread can do that as well as seven.
 #include <gtest/gtest.h>
 
-#include "local_job.hpp"
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

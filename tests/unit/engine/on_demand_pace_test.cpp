@@ -5,8 +5,10 @@
 //
 // The test's thread, and an on-demand thread's on virtual time, in turn. The figures are those of the present code; see
 // tests/unit/ltask/on_demand_pace_test.cpp.
-#include "local_job.hpp"
+#include <vector>
+
 #include "tests/unit/ltask/virtual_time.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -4,9 +4,13 @@
 // own checks.
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <thread>
+#include <vector>
 
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -2,10 +2,13 @@
 //
 // Point-to-point through the C ABI: two and three engines in one thread, over shared memory and over TCP.
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <numeric>
+#include <string>
+#include <vector>
 
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -3,9 +3,10 @@
 // The use of a request for which a callback or a queue is registered. Each kind of request is registered before its
 // post and after it, ends within its post and later, and is used three times.
 #include <functional>
+#include <string>
 #include <vector>
 
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -6,8 +6,10 @@
 // made it.
 #include <malloc.h>
 
+#include <functional>
+
 #include "drivers/shm/channel.hpp"
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CANELE_COUNTS 0

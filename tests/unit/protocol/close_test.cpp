@@ -10,7 +10,7 @@
 #include <deque>
 
 #include "comm/engine/rejection.hpp"
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {
@@ -76,7 +76,7 @@ class Close : public testing::TestWithParam<const char*> {
   std::deque<Sent> sent_;
 };
 
-constexpr std::size_t large = 300'000;
+constexpr std::size_t rendezvous_bytes = 300'000;
 
 // Sends every kind of message, to another rank and to the rank itself.
 TEST_P(Close, EndsTheSendsOfMessagesThatNobodyReceived) {
@@ -84,9 +84,9 @@ TEST_P(Close, EndsTheSendsOfMessagesThatNobodyReceived) {
     start();
     expect_goes(from, 1, 8);
     const Sent& eager = send(from, 1, 1, 100);
-    const Sent& rendezvous = send(from, 1, 2, large);
+    const Sent& rendezvous = send(from, 1, 2, rendezvous_bytes);
     const Sent& synchronous = send(from, 1, 3, 8, CANELE_SEND_SYNCHRONOUS);
-    const Sent& both = send(from, 1, 4, large, CANELE_SEND_SYNCHRONOUS);
+    const Sent& both = send(from, 1, 4, rendezvous_bytes, CANELE_SEND_SYNCHRONOUS);
     ASSERT_TRUE(waits_at(1, 4));
     if (from == 1) {
       ASSERT_EQ(canele_session_close(s_[1]), CANELE_EBUSY) << "its own sends are pending; the end of the engine drops";
@@ -107,7 +107,7 @@ TEST_P(Close, EndsTheSendsOfMessagesThatNobodyReceived) {
       ASSERT_EQ(canele_session_close(s_[1]), CANELE_OK) << "nothing is pending any more";
     }
     ASSERT_EQ(canele_session_open(job_->handle(1), "x", 0, &s_[1]), CANELE_OK);
-    expect_goes(0, 1, large);
+    expect_goes(0, 1, rendezvous_bytes);
   }
 }
 
@@ -135,7 +135,7 @@ TEST_P(Close, LetsBlockedMessagesComeForTheNextOpening) {
 
 TEST_P(Close, WaitsForWhoHoldsAMessage) {
   start(2);
-  const Sent& large_one = send(0, 1, 5, large);
+  const Sent& large_one = send(0, 1, 5, rendezvous_bytes);
   ASSERT_TRUE(waits_at(1, 1));
   int found = 0;
   canele_request_t probed{};
@@ -152,9 +152,9 @@ TEST_P(Close, WaitsForWhoHoldsAMessage) {
 // canele_finalize discards after a second, both stored messages and those held by a request without a buffer.
 TEST_P(Close, OfTheEngineEndsWhatIsHeldToo) {
   start(2);
-  const Sent& held = send(0, 1, 5, large);
+  const Sent& held = send(0, 1, 5, rendezvous_bytes);
   const Sent& synchronous = send(0, 1, 6, 8, CANELE_SEND_SYNCHRONOUS);
-  const Sent& waits = send(0, 1, 7, large);
+  const Sent& waits = send(0, 1, 7, rendezvous_bytes);
   canele_request_t unbound{}, probed{};
   ASSERT_EQ(canele_irecv_late(s_[1], 0, 6, CANELE_TAG_EXACT, &unbound), CANELE_OK);
   ASSERT_TRUE(waits_at(1, 2));
@@ -177,7 +177,7 @@ TEST_P(Close, OfTheEngineEndsWhatIsHeldToo) {
     EXPECT_EQ(status_of(*one).error, CANELE_ECANCELED);
     EXPECT_EQ(status_of(*one).cancelled, 1);
   }
-  const Sent& later = send(0, 1, 9, large);
+  const Sent& later = send(0, 1, 9, rendezvous_bytes);
   expect_ended(later, CANELE_ECANCELED, "the session was given up");
   expect_nothing_left(0);
 }
@@ -186,7 +186,7 @@ TEST_P(Close, OfTheEngineEndsWhatIsHeldToo) {
 TEST_P(Close, OfADestinationLeavesTheOthersOfAMulticast) {
   start(4, {"CANELE_EXPERT_MULTICAST=chain"});
   for (const int to : {1, 2, 3}) expect_goes(0, to, 8);
-  const std::vector<std::uint8_t> bytes = test::pattern(large, 3);
+  const std::vector<std::uint8_t> bytes = test::pattern(rendezvous_bytes, 3);
   const int ranks[] = {1, 2, 3};
   int outcomes[3] = {-99, -99, -99};
   canele_multicast_options_t options{};
@@ -200,8 +200,9 @@ TEST_P(Close, OfADestinationLeavesTheOthersOfAMulticast) {
   std::vector<std::uint8_t> into[2];
   canele_request_t receives[2] = {};
   for (std::size_t i = 0; i < 2; ++i) {
-    into[i].resize(large);
-    ASSERT_EQ(canele_irecv(s_[i + 2], 0, 11, CANELE_TAG_EXACT, into[i].data(), large, &receives[i]), CANELE_OK);
+    into[i].resize(rendezvous_bytes);
+    ASSERT_EQ(canele_irecv(s_[i + 2], 0, 11, CANELE_TAG_EXACT, into[i].data(), rendezvous_bytes, &receives[i]),
+              CANELE_OK);
   }
   for (std::size_t i = 0; i < 2; ++i) {
     ASSERT_TRUE(job_->finish(receives[i]));
@@ -218,7 +219,7 @@ TEST_P(Close, OfADestinationLeavesTheOthersOfAMulticast) {
 TEST_P(Close, SaysOnceWhatWasNeverReceived) {
   start(2);
   for (std::uint64_t i = 0; i < 3; ++i) send(0, 1, 40 + i, 8);
-  send(0, 1, 50, large);
+  send(0, 1, 50, rendezvous_bytes);
   ASSERT_TRUE(waits_at(1, 4));
   testing::internal::CaptureStderr();
   canele_session_close(s_[1]);

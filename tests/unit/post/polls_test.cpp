@@ -6,8 +6,8 @@
 // still, but for what a test adds: by a yield that lasts, by a gap between two polls.
 #include <functional>
 
-#include "local_job.hpp"
 #include "tests/unit/ltask/real_platform.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

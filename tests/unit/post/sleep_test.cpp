@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Going to sleep and what follows. One thread. The sleep really happens, and ends at its limit, a millisecond.
-#include "local_job.hpp"
+#include <cstdint>
+
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

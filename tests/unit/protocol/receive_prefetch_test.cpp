@@ -5,11 +5,14 @@
 // Other threads only create the engines; the last test has one more. The table must be large before any receive is put
 // off, so each test sends 9,000 messages first.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <random>
 #include <thread>
+#include <vector>
 
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -5,10 +5,15 @@
 //
 // The ranks are engines of this process over tcp, because a rank that is reached through memory is always sent to
 // directly. One test is about that.
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <deque>
+#include <memory>
+#include <string>
+#include <vector>
 
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -3,8 +3,10 @@
 // A barrier in which one rank has lost another: it reports that, and delays no other rank.
 //
 // One thread per rank. No rank dies; two ranks are told that the other one has.
+#include <thread>
+
 #include "comm/engine/connect.hpp"
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -6,10 +6,14 @@
 // are connected. So the strategy has all of them, and may let any overtake any that the session's order allows.
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <random>
+#include <string>
+#include <thread>
+#include <vector>
 
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

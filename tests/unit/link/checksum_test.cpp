@@ -2,7 +2,11 @@
 //
 // CANELE_CHECKSUM: messages of all sizes arrive over drivers with checksums, and ranks that do not agree report it.
 // tests/unit/decorators tests damaged packets.
-#include "local_job.hpp"
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

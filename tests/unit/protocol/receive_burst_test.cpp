@@ -7,9 +7,10 @@
 // driver.
 #include <deque>
 #include <random>
+#include <vector>
 
 #include "comm/wire/wire.hpp"
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

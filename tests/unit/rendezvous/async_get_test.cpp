@@ -4,11 +4,20 @@
 // and deregistered equally often, pieces come out of order, the driver is full at times, or cannot fetch at all.
 //
 // Both engines are in this process, so the driver's "network" is a table of addresses.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <random>
+#include <span>
+#include <string>
+#include <vector>
 
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

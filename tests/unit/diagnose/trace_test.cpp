@@ -3,8 +3,13 @@
 // What a traced engine records: two engines in one thread, over shared memory and over TCP. And that an engine that is
 // not traced still takes the fast path, for which a traced one has no events.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {
@@ -12,7 +17,7 @@ namespace {
 using comm::Event;
 using comm::EventLog;
 
-constexpr std::uint64_t tag = 77;
+constexpr std::uint64_t traced_tag = 77;
 
 class Trace : public testing::TestWithParam<const char*> {
  protected:
@@ -29,7 +34,7 @@ class Trace : public testing::TestWithParam<const char*> {
     const EventLog& log = *job_.engine(rank).event_log;
     std::vector<Event> kinds;
     for (std::size_t i = 0; i < log.kept(); ++i) {
-      if (log.at(i).tag != tag) continue;
+      if (log.at(i).tag != traced_tag) continue;
       EXPECT_EQ(log.at(i).peer, 1 - rank);
       EXPECT_NE(log.at(i).session, EventLog::no_session);
       kinds.push_back(log.at(i).kind);
@@ -45,10 +50,10 @@ class Trace : public testing::TestWithParam<const char*> {
     std::vector<std::uint8_t> in(size);
     canele_request_t send{}, receive{};
     const auto post = [&] {
-      ASSERT_EQ(canele_irecv(s_[1], 0, tag, CANELE_TAG_EXACT, in.data(), size, &receive), CANELE_OK);
+      ASSERT_EQ(canele_irecv(s_[1], 0, traced_tag, CANELE_TAG_EXACT, in.data(), size, &receive), CANELE_OK);
     };
     if (receive_first) post();
-    ASSERT_EQ(canele_isend(s_[0], 1, tag, out.data(), size, &send), CANELE_OK);
+    ASSERT_EQ(canele_isend(s_[0], 1, traced_tag, out.data(), size, &send), CANELE_OK);
     if (!receive_first) {
       ASSERT_TRUE(job_.until([&] { return count(1, Event::unexpected_stored) == 1; }));
       post();
@@ -89,7 +94,7 @@ TEST_P(Trace, ALargeMessage) {
 TEST_P(Trace, ACancelledReceive) {
   canele_request_t receive{};
   int in = 0;
-  ASSERT_EQ(canele_irecv(s_[1], 0, tag, CANELE_TAG_EXACT, &in, sizeof in, &receive), CANELE_OK);
+  ASSERT_EQ(canele_irecv(s_[1], 0, traced_tag, CANELE_TAG_EXACT, &in, sizeof in, &receive), CANELE_OK);
   ASSERT_EQ(canele_cancel(&receive), CANELE_OK);
   ASSERT_TRUE(job_.finish(receive));
   EXPECT_EQ(seen(1), (std::vector{Event::receive_posted, Event::receive_cancelled}));
@@ -100,7 +105,7 @@ TEST_P(Trace, AReceiveWhosePeerIsLost) {
   exchange(8, true);
   canele_request_t receive{};
   int in = 0;
-  ASSERT_EQ(canele_irecv(s_[1], 0, tag, CANELE_TAG_EXACT, &in, sizeof in, &receive), CANELE_OK);
+  ASSERT_EQ(canele_irecv(s_[1], 0, traced_tag, CANELE_TAG_EXACT, &in, sizeof in, &receive), CANELE_OK);
   job_.destroy(0);
   ASSERT_TRUE(job_.finish(receive));
   EXPECT_EQ(seen(1).back(), Event::receive_failed);

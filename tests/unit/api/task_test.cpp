@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "local_job.hpp"
 #include "ltask/topology.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -3,10 +3,14 @@
 // Prefetching of packets: over the end of one into the next, and through whatever a peer writes meanwhile.
 //
 // Other threads only create the engines. A prefetch into the cache cannot be observed; its distance can.
+#include <algorithm>
+#include <memory>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "comm/wire/wire.hpp"
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Active messages through the C ABI: three engines in one thread, over shared memory and over TCP.
+#include <cstdint>
 #include <cstring>
+#include <string>
 #include <thread>
+#include <vector>
 
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -7,11 +7,12 @@
 #include <cstring>
 #include <deque>
 #include <random>
+#include <thread>
 
 #include "comm/rendezvous/receiver_initiated.hpp"
-#include "local_job.hpp"
-#include "rtr_fixture.hpp"
 #include "tests/slowness.hpp"
+#include "unit/engine/local_job.hpp"
+#include "unit/rendezvous/rtr_fixture.hpp"
 
 namespace canele::test {
 namespace {

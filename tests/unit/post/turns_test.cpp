@@ -6,9 +6,10 @@
 // One thread, once both ranks exist; the other rank runs inside the waiting rank's yields. The machine has one core.
 #include <atomic>
 #include <functional>
+#include <vector>
 
-#include "local_job.hpp"
 #include "tests/unit/ltask/real_platform.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -5,7 +5,7 @@
 // One thread, but for the worker of one test. The checks are made here, with times that the test sets: hours pass at
 // once.
 #include "comm/diagnose/hang_collect.hpp"
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -4,9 +4,14 @@
 //
 // One thread, and one that sends late. Ranks of a job are engines of this process, so one call can wait for requests of
 // several.
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
+#include <thread>
+#include <utility>
+#include <vector>
 
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "comm/protocol/credit_receiver.hpp"
-#include "local_job.hpp"
 #include "tests/slowness.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -8,10 +8,12 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "comm/state/payload.hpp"
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

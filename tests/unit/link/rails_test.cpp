@@ -9,8 +9,8 @@
 
 #include "comm/engine/connect.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
-#include "local_job.hpp"
 #include "tests/slowness.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

@@ -4,9 +4,17 @@
 // test says so.
 //
 // The driver hands packets to the peer at once and delays only their completion, so nothing here depends on time.
+#include <algorithm>
+#include <cstdint>
 #include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
 
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {

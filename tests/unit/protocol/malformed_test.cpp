@@ -10,7 +10,7 @@
 #include "comm/engine/connect.hpp"
 #include "comm/protocol/receive_eager.hpp"
 #include "comm/wire/wire.hpp"
-#include "local_job.hpp"
+#include "unit/engine/local_job.hpp"
 
 namespace canele::test {
 namespace {
