@@ -50,7 +50,7 @@ broken=() # stages that failed: stages that build on them are not tried
 
 quick_stages=(packages release tidy tests)
 full_stages=(packages release install tidy unit process system simulation conformance package start asan asan-tests
-  tsan tsan-tests fuzz starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound starpu14 launched demo flip)
+  tsan tsan-tests fuzz starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound launched demo flip)
 soak_stages=(packages release install starpu soak-alone soak-matching soak-simulation soak-sanitized soak-system
   soak-mutations soak-death soak-engines soak-stress soak-nemesis soak-misfortunes soak-fuzz soak-shm soak-tcp
   soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
@@ -150,7 +150,7 @@ build() {
 # Builds for later stages in the background, at the lowest priority: most tests wait most of the time.
 build_ahead() {
   local name
-  for name in asan tsan fuzz starpu starpu14; do
+  for name in asan tsan fuzz starpu; do
     [[ " ${stages[*]} " != *" $name "* || ($name == fuzz && -n $(fuzzer_missing)) ]] || ahead+=("$name")
     rm -f "$logs/ahead-$name.log" "$logs/ahead-$name.status"
   done
@@ -384,12 +384,6 @@ starpu14() {
   return "$status"
 }
 
-run_starpu14() {
-  local status=0
-  starpu14 1 shm || status=$?
-  [[ $status -eq 77 ]] || return "$status"
-}
-
 # Prints why the fuzz targets cannot be built; nothing if they can.
 fuzzer_missing() {
   local program=$root/build/fuzz-check
@@ -468,7 +462,6 @@ run_stage() {
     soak-unbound) soak_both --nobind ;;
     soak-hooks) soak_both --hooks ;;
     soak-fabrics) soak_fabrics ;;
-    starpu14) run_starpu14 ;;
     soak-starpu14) soak_starpu14 ;;
     *) fail "there is no stage '$1'; --stages lists them" ;;
   esac
@@ -486,7 +479,7 @@ needs() {
     starpu) echo install ;;
     soak-death | soak-engines | soak-stress | soak-nemesis | soak-misfortunes | \
       soak-matching | soak-simulation) echo release ;;
-    starpu14 | soak-starpu14) echo install ;;
+    soak-starpu14) echo install ;;
     *) echo starpu ;;
   esac
 }
