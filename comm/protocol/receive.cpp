@@ -23,7 +23,8 @@
 namespace canele::comm::receive_path {
 
 void acknowledge(Context& context, Peer& peer, std::uint64_t handle, int outcome) {
-  link::control(context, peer, wire::Type::ack, handle, static_cast<std::uint32_t>(-outcome), 0, nullptr, 0);
+  link::send_control(context, peer,
+                     {.type = wire::Type::ack, .tag = handle, .seq = static_cast<std::uint32_t>(-outcome)});
 }
 
 [[gnu::cold, gnu::noinline]] const char* withdraw_rtr(Context& context, Request& request) {

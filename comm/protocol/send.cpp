@@ -40,8 +40,11 @@ std::size_t eager_limit(const Context& context, const Peer& peer) {
 
 void announce(Context& context, Peer& peer, const Session& session) {
   if (!peer.names.announce(session.wire, session.epoch)) return;
-  link::control(context, peer, wire::Type::session, 0, session.epoch, static_cast<std::uint16_t>(session.wire),
-                session.label.data(), session.label.size());
+  link::send_control(context, peer,
+                     {.type = wire::Type::session,
+                      .seq = session.epoch,
+                      .session = static_cast<std::uint16_t>(session.wire),
+                      .payload = std::as_bytes(std::span(session.label))});
 }
 
 bool send_reserved(Context& context, Peer& peer, const Session& session, std::uint64_t tag, const void* buffer,

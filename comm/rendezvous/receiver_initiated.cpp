@@ -95,12 +95,13 @@ bool open(Context& context, Request& request, Peer& peer, Opened& opened) {
   return true;
 }
 
-void tell(Context& context, Peer& peer, wire::Type type, std::uint64_t tag, std::uint16_t session,
-          const Opened& opened) {
+/// Tells the sender of a receive. `fields`: all of the chunk but its payload.
+void tell(Context& context, Peer& peer, link::ControlFields fields, const Opened& opened) {
   std::byte payload[sizeof opened.rtr + RtrTable::rkey_room];
   std::memcpy(payload, &opened.rtr, sizeof opened.rtr);
   std::memcpy(payload + sizeof opened.rtr, opened.rkey.bytes, opened.rkey.size);
-  link::control(context, peer, type, tag, 0, session, payload, sizeof opened.rtr + opened.rkey.size);
+  fields.payload = {payload, sizeof opened.rtr + opened.rkey.size};
+  link::send_control(context, peer, fields);
 }
 
 /// Shares a receive that has met its message. Returns true if both ends copy from now on.
@@ -111,7 +112,7 @@ bool share_now(Context& context, Request& request, Peer& peer, std::uint64_t han
   ChunkClaims claims = claims_of(peer, request);
   claims.acquire();  // in the name of the sender, which may come too late to copy any chunk
   request.transfer_id = handle;
-  tell(context, peer, wire::Type::shared_copy, handle, 0, opened);
+  tell(context, peer, {.type = wire::Type::shared_copy, .tag = handle}, opened);
   shared_copy::receive(context, request, peer, claims, rkey);
   return true;
 }
@@ -198,7 +199,10 @@ void send(Context& context, Request& request, Peer& peer) {
   CANELE_COVER(rtr_sent);
   opened.rtr.seen = peer.next_in;
   send_path::announce(context, peer, *request.session);
-  tell(context, peer, wire::Type::rtr, request.receive.node.tag, static_cast<std::uint16_t>(request.session->wire),
+  tell(context, peer,
+       {.type = wire::Type::rtr,
+        .tag = request.receive.node.tag,
+        .session = static_cast<std::uint16_t>(request.session->wire)},
        opened);
 }
 

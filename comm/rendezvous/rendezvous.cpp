@@ -25,7 +25,7 @@ namespace canele::comm::rendezvous {
 
 void fin(Context& context, Peer& peer, std::uint64_t handle, int outcome) {
   const auto word = static_cast<std::uint32_t>(-outcome);
-  link::control(context, peer, wire::Type::fin, handle, 0, 0, &word, sizeof word);
+  link::send_control(context, peer, {.type = wire::Type::fin, .tag = handle, .payload = link::bytes_of(word)});
 }
 
 RmaCopy& new_copy(Context& context, Request& request, Peer& peer, std::span<const std::byte> rkey) {
@@ -144,7 +144,7 @@ void grant(Context& context, Request& request, Peer& peer, std::uint64_t send, s
   if (Sink* const sink = request.receive.sink; sink != nullptr && sink->request_data(context, request, peer, offset))
     return;
   const wire::Cts cts{request.handle, offset, request.expected - offset};
-  link::control(context, peer, wire::Type::cts, send, 0, 0, &cts, sizeof cts);
+  link::send_control(context, peer, {.type = wire::Type::cts, .tag = send, .payload = link::bytes_of(cts)});
 }
 
 /// Gathers what choose_for_receive() asks. What only long messages are asked for is looked up for these alone.

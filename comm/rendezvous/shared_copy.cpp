@@ -133,7 +133,7 @@ void send_finished(Context& context, Request& request, Peer& peer, const RmaCopy
   if (!peer.disconnected() && !copy.last) return;
   if (!peer.disconnected()) {
     CANELE_COVER(sender_copied_the_last_chunk);
-    link::control(context, peer, wire::Type::copy_done, copy.handle, 0, 0, nullptr, 0);
+    link::send_control(context, peer, {.type = wire::Type::copy_done, .tag = copy.handle});
     if (copy.claims.any_failed()) return;
   }
   context.sends.remove(request.handle);
