@@ -66,7 +66,7 @@ bool send_reserved(Context& context, Peer& peer, const Session& session, std::ui
   std::atomic_signal_fence(std::memory_order_release);
   wire::put_head(room.data(), {tag, peer.next_out, number, wire::Type::eager, 0}, length);
   driver.commit(peer.rank, size);
-  account_send(context, peer, driver, session, tag, length);
+  account_send(context, peer, driver, {session, tag, buffer, length});
   return true;
 }
 
