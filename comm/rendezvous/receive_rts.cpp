@@ -63,7 +63,7 @@ const char* on_match(Context& context, Peer& peer, const wire::Head& head, const
   } else if (node != nullptr) {
     fin(context, peer, announced.rts.handle, CANELE_ENOMEM);
   }
-  return receive_path::no_room(context, peer, head, announced.rts.length, charged, node);
+  return receive_path::no_room(context, peer, {head.tag, announced.rts.length, charged, node});
 }
 
 /// Rejects a multicast that cannot be filed. It does not come again, because it is known by now.
@@ -84,13 +84,14 @@ const char* store_unexpected_rts(Context& context, Peer& peer, Session& session,
                                                 (rts.needs_fin != 0 ? Message::needs_fin_trait : 0));
   const Message::Origin origin{rts.length, rts.handle, static_cast<std::uint16_t>(announced.rkey.size()),
                                rts.rkey_driver, announced.arrival != nullptr ? announced.arrival->id() : 0};
-  Message* message = receive_path::make_message(context, peer, head, traits, origin, announced.header, announced.rkey);
+  Message* message =
+      receive_path::make_message(context, peer, {head.tag, traits, origin, announced.header, announced.rkey});
   if (message == nullptr) return no_room_for_rts(context, peer, session, head, announced, charged, node);
   CANELE_COVER(rts_kept);
   if (announced.arrival != nullptr) announced.arrival->announced(rts, session);
   const bool kept = receive_path::store_unexpected(context, session, node, *message);
   if (announced.arrival == nullptr)
-    return kept ? nullptr : receive_path::no_room(context, peer, head, rts.length, charged, node);
+    return kept ? nullptr : receive_path::no_room(context, peer, {head.tag, rts.length, charged, node});
   if (!kept) return reject_multicast(context, peer, *announced.arrival, charged);
   announced.arrival->kept();
   return nullptr;
