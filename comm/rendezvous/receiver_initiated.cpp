@@ -145,16 +145,15 @@ RtrTable::RemoteRtr remote_rtr_of(const wire::Rtr& rtr, std::uint64_t tag, std::
 
 /// Starts the shared copy of a receive that is in no table of the matcher any more, when its message is
 /// announced.
-void start_shared(Context& context, Request& request, Peer& peer, std::uint64_t tag, const wire::Rts& rts,
-                  std::span<const std::byte> rkey) {
+void start_shared(Context& context, Request& request, Peer& peer, const rendezvous::ParsedRts& parsed) {
   context.counters.add(Counter::posted_matches);
-  request.status_tag = tag;
+  request.status_tag = parsed.head.tag;
   request.rank = peer.rank;
-  request.status_length = rts.length;
+  request.status_length = parsed.rts.length;
   request.stage = Request::Stage::moving;
-  request.transfer_id = rts.handle;
+  request.transfer_id = parsed.rts.handle;
   request.expected = 0;
-  shared_copy::receive(context, request, peer, claims_of(peer, request), rkey);
+  shared_copy::receive(context, request, peer, claims_of(peer, request), parsed.rkey);
 }
 
 /// Acquires an RTR that crossed a message which is for it and no other. This end then copies, too. If the RTR was
@@ -309,25 +308,23 @@ const char* on_shared_copy(Context& context, Peer& peer, std::uint64_t handle, s
   return nullptr;
 }
 
-const char* on_claimed_rts(Context& context, Peer& peer, const Session& session, const wire::Head& head,
-                           const wire::Rts& rts, std::span<const std::byte> rkey) {
-  Request* request = context.transfers.find(rts.receive);
+const char* on_claimed_rts(Context& context, Peer& peer, const Session& session, const rendezvous::ParsedRts& parsed) {
+  Request* request = context.transfers.find(parsed.rts.receive);
   if (request == nullptr || request->receive.peer != &peer || request->session != &session ||
-      !request->receive.node.queued || request->receive.node.tag != head.tag) {
+      !request->receive.node.queued || request->receive.node.tag != parsed.head.tag) {
     return "a request to send names a receive without an RTR";
   }
   const ChunkClaims claims = claims_of(peer, *request);
   if (!claims || !claims.acquired()) return "a request to send names a receive that it has not taken";
   context.matcher.cancel(request->session->match, request->receive.node);
-  start_shared(context, *request, peer, head.tag, rts, rkey);
+  start_shared(context, *request, peer, parsed);
   return nullptr;
 }
 
-bool withdraw_or_share(Context& context, Peer& peer, Request& request, const wire::Head& head, const wire::Rts& rts,
-                       std::span<const std::byte> rkey) {
+bool withdraw_or_share(Context& context, Peer& peer, Request& request, const rendezvous::ParsedRts& parsed) {
   if (withdraw(context, request)) return false;
   CANELE_COVER_RARE(announcement_of_acquired_rtr);
-  start_shared(context, request, peer, head.tag, rts, rkey);
+  start_shared(context, request, peer, parsed);
   return true;
 }
 

@@ -28,6 +28,7 @@
 
 #include <span>
 
+#include "comm/rendezvous/parsed_rts.hpp"
 #include "comm/state/context.hpp"
 #include "comm/wire/wire.hpp"
 
@@ -62,12 +63,10 @@ bool share(Context& context, Request& request, Peer& peer, std::uint64_t handle,
 const char* on_shared_copy(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
 
 /// Handles the announcement of a message whose sender has acquired the RTR of its receive.
-const char* on_claimed_rts(Context& context, Peer& peer, const Session& session, const wire::Head& head,
-                           const wire::Rts& rts, std::span<const std::byte> rkey);
+const char* on_claimed_rts(Context& context, Peer& peer, const Session& session, const rendezvous::ParsedRts& parsed);
 
 /// Handles the announcement of a message that has met a receive with an RTR in the table. Returns false if the RTR no
 /// longer holds. Returns true if both ends copy: the sender has acquired the RTR after it had sent the announcement.
-bool withdraw_or_share(Context& context, Peer& peer, Request& request, const wire::Head& head, const wire::Rts& rts,
-                       std::span<const std::byte> rkey);
+bool withdraw_or_share(Context& context, Peer& peer, Request& request, const rendezvous::ParsedRts& parsed);
 
 }  // namespace canele::comm::rtr
