@@ -115,8 +115,8 @@ std::byte* Engine::write_rts(Peer& peer, Request& request, wire::Head head, std:
 void Engine::start_transfer(Request& request, Message& message) {
   const std::uint32_t id = message.origin().multicast_id;
   if (id != 0) request.receive.sink = multicast::find(*this, message.source, id);
-  rendezvous::start_transfer(*this, request, peer(message.source), message.handle(), message.rkey(),
-                             message.origin().rkey_driver);
+  rendezvous::start_transfer(*this, request, peer(message.source),
+                             {message.handle(), message.rkey(), message.origin().rkey_driver});
 }
 
 void Engine::receive_posted(Request& request, Peer& peer) { rtr::send(*this, request, peer); }

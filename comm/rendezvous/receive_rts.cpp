@@ -45,7 +45,7 @@ const char* on_match(Context& context, Peer& peer, const ParsedRts& parsed, Requ
   context.trace(Event::receive_matched, peer.rank, request.session, head.tag, rts.length);
   CANELE_COVER(rts_met_posted);
   if (parsed.arrival != nullptr) request.receive.sink = &parsed.arrival->announced(rts, *request.session);
-  start_transfer(context, request, peer, rts.handle, parsed.rkey, rts.rkey_driver);
+  start_transfer(context, request, peer, parsed.source());
   return nullptr;
 }
 

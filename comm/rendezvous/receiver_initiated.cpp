@@ -105,16 +105,21 @@ void tell(Context& context, Peer& peer, link::ControlFields fields, const Opened
 }
 
 /// Shares a receive that has met its message. Returns true if both ends copy from now on.
-bool share_now(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> rkey) {
+bool share_now(Context& context, Request& request, Peer& peer, const rendezvous::RemoteSource& source) {
   Opened opened;
   if (!open(context, request, peer, opened)) return false;
   CANELE_COVER(announced_message_shared);
   ChunkClaims claims = claims_of(peer, request);
   claims.acquire();  // in the name of the sender, which may come too late to copy any chunk
-  request.transfer_id = handle;
-  tell(context, peer, {.type = wire::Type::shared_copy, .tag = handle}, opened);
-  shared_copy::receive(context, request, peer, claims, rkey);
+  request.transfer_id = source.handle;
+  tell(context, peer, {.type = wire::Type::shared_copy, .tag = source.handle}, opened);
+  shared_copy::receive(context, request, peer, claims, source.rkey);
   return true;
+}
+
+/// Returns the source of a copy that waits.
+rendezvous::RemoteSource source_of(const rendezvous::RmaCopy& copy) {
+  return {copy.handle, {copy.rkey.bytes, copy.rkey.size}, copy.peer->rail->instance->driver_tag()};
 }
 
 /// Lets the receives that wait for a line go on, in their order, when one is free, or when none will ever be. Those of
@@ -124,8 +129,7 @@ void start_waiting(Context& context, Peer& peer) {
   while (table.first_waiting != nullptr && (free_line(peer) >= 0 || !shares(context, peer))) {
     rendezvous::RmaCopy& copy = *table.first_waiting;
     table.first_waiting = copy.next_free;
-    const bool shared = shares(context, peer) &&
-                        share_now(context, *copy.request, peer, copy.handle, {copy.rkey.bytes, copy.rkey.size});
+    const bool shared = shares(context, peer) && share_now(context, *copy.request, peer, source_of(copy));
     shared ? rendezvous::free_copy(context, copy) : rendezvous::start_get(copy);
   }
 }
@@ -205,14 +209,14 @@ void send(Context& context, Request& request, Peer& peer) {
        opened);
 }
 
-bool share(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> rkey) {
-  if (free_line(peer) >= 0) return share_now(context, request, peer, handle, rkey);
+bool share(Context& context, Request& request, Peer& peer, const rendezvous::RemoteSource& source) {
+  if (free_line(peer) >= 0) return share_now(context, request, peer, source);
   const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
   drivers::MemoryKey ours;
   if (!register_memory(peer, request, ours)) return false;  // the receive would wait in vain
   CANELE_COVER_RARE(share_waits_for_a_line);
-  rendezvous::RmaCopy& copy = rendezvous::new_copy(context, request, peer, rkey);
-  copy.handle = handle;
+  rendezvous::RmaCopy& copy = rendezvous::new_copy(context, request, peer, source.rkey);
+  copy.handle = source.handle;
   copy.want = want;
   copy.next_free = nullptr;
   RtrTable& table = *peer.rtr_table;

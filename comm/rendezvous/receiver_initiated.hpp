@@ -59,7 +59,7 @@ const char* on_rtr(Context& context, Peer& peer, const wire::Head& head, std::sp
 
 /// Shares the copy of a send whose announcement has met a receive that was not offered, after choose_for_receive() has
 /// chosen so. Returns false if the receive has too many pieces for its sender; this end has to copy alone then.
-bool share(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> rkey);
+bool share(Context& context, Request& request, Peer& peer, const rendezvous::RemoteSource& source);
 const char* on_shared_copy(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
 
 /// Handles the announcement of a message whose sender has acquired the RTR of its receive.

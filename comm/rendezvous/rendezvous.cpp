@@ -86,10 +86,9 @@ void get_chunk(ltask::Task& task) {
   context.submit(copy);  // the copy may be gone now
 }
 
-void begin_get(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want,
-               std::span<const std::byte> rkey) {
-  RmaCopy& copy = new_copy(context, request, peer, rkey);
-  copy.handle = handle;
+void begin_get(Context& context, Request& request, Peer& peer, const RemoteSource& source, std::uint64_t want) {
+  RmaCopy& copy = new_copy(context, request, peer, source.rkey);
+  copy.handle = source.handle;
   copy.want = want;
   if (copy.driver->capabilities().rma_any_thread) {
     start_get(copy);
@@ -149,12 +148,12 @@ void grant(Context& context, Request& request, Peer& peer, std::uint64_t send, s
 
 /// Gathers what choose_for_receive() asks. What only long messages are asked for is looked up for these alone.
 static ReceiveFacts facts_of(const Context& context, const Request& request, const Peer& peer,
-                             std::span<const std::byte> rkey, std::uint8_t rkey_driver) {
+                             const RemoteSource& source) {
   const DriverInstance* const instance = peer.rail->instance;
   ReceiveFacts facts;
   facts.length = std::min<std::uint64_t>(request.status_length, request.data.length);
   facts.ended = peer.disconnected() || context.stage == Stage::leaving;
-  if (rkey.empty() || instance == nullptr || instance->driver_tag() != rkey_driver) return facts;
+  if (source.rkey.empty() || instance == nullptr || instance->driver_tag() != source.rkey_driver) return facts;
   const drivers::Capabilities& can = instance->driver->capabilities();
   facts.has_key = can.get;
   facts.any_thread = can.rma_any_thread;
@@ -179,30 +178,29 @@ static ReceiveFacts facts_of(const Context& context, const Request& request, con
   receive_path::fail_receive(context, request, CANELE_ECANCELED);
 }
 
-void start_transfer(Context& context, Request& request, Peer& peer, std::uint64_t handle,
-                    std::span<const std::byte> rkey, std::uint8_t rkey_driver) {
+void start_transfer(Context& context, Request& request, Peer& peer, const RemoteSource& source) {
   request.stage = Request::Stage::moving;
   request.moved = request.expected = 0;
   Sink* const sink = request.receive.sink;
   if (sink != nullptr && sink->attach_receive(context, request)) return;
-  const ReceiveFacts facts = facts_of(context, request, peer, rkey, rkey_driver);
+  const ReceiveFacts facts = facts_of(context, request, peer, source);
   switch (choose_for_receive(facts)) {
     case Scheme::nothing:
       if (facts.ended) return fail_to_start(context, request, peer);
       CANELE_COVER(rendezvous_of_nothing);
-      fin(context, peer, handle, CANELE_OK);
+      fin(context, peer, source.handle, CANELE_OK);
       receive_path::complete_receive(context, request, peer, 0);
       return;
     case Scheme::shared_copy:
-      if (rtr::share(context, request, peer, handle, rkey)) return;
+      if (rtr::share(context, request, peer, source)) return;
       [[fallthrough]];  // the receive has too many pieces for its sender
     case Scheme::get:
     case Scheme::async_get:
       CANELE_COVER(rendezvous_gets);
-      begin_get(context, request, peer, handle, facts.length, rkey);
+      begin_get(context, request, peer, source, facts.length);
       return;
     default:
-      stream(context, request, peer, handle, facts.length);
+      stream(context, request, peer, source.handle, facts.length);
   }
 }
 

@@ -14,14 +14,13 @@
 
 #include <span>
 
+#include "comm/rendezvous/parsed_rts.hpp"
 #include "comm/rendezvous/state.hpp"
 
 namespace canele::comm::rendezvous {
 
-/// Moves the data of an announced message to a receive with memory, or ends the receive. `rkey_driver`: the tag of the
-/// driver that made the rkey.
-void start_transfer(Context& context, Request& request, Peer& peer, std::uint64_t handle,
-                    std::span<const std::byte> rkey, std::uint8_t rkey_driver);
+/// Moves the data of an announced message to a receive with memory, or ends the receive.
+void start_transfer(Context& context, Request& request, Peer& peer, const RemoteSource& source);
 /// Returns whether it is better now to copy this send or receive out of the other end's memory, or into it, than to
 /// stream it.
 bool kernel_copies(const Context& context, const Peer& peer, const Request& request);
