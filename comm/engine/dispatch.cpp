@@ -107,9 +107,9 @@ const char* Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
   return "a chunk is of no known type";
 }
 
-std::byte* Engine::write_rts(Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
-                             const RtrTable::RemoteRtr* offered) {
-  return rendezvous::write_rts(*this, peer, request, head, out, staged, offered);
+std::byte* Engine::write_rts(Peer& peer, Request& request, const ChunkToWrite& chunk,
+                             const RtrTable::RemoteRtr* remote_rtr) {
+  return rendezvous::write_rts(*this, peer, request, chunk, remote_rtr);
 }
 
 void Engine::start_transfer(Request& request, Message& message) {

@@ -182,15 +182,15 @@ Written write_item(Context& context, Peer& peer, Item& item, std::byte* out, Pac
   Request& request = request_of(item);
   const auto session = static_cast<std::uint16_t>(request.session->wire);
   if (request.advertising) {
-    return {context.write_rts(peer, request, {request.status_tag, 0, session, wire::Type::blocked_envelope, 0}, out,
-                              nullptr, nullptr)};
+    return {context.write_rts(
+        peer, request, {{request.status_tag, 0, session, wire::Type::blocked_envelope, 0}, out, nullptr}, nullptr)};
   }
   const wire::Head head{request.status_tag, peer.next_out++, session, wire::Type::eager, 0};
   peer.recent.note(head.seq, head.session, head.tag);
   RtrTable::RemoteRtr remote_rtr;
   const bool has_rtr = consume(context, peer, *request.session, head.tag, &remote_rtr);
   if (request.rendezvous) {
-    std::byte* const end = context.write_rts(peer, request, head, out, staged, has_rtr ? &remote_rtr : nullptr);
+    std::byte* const end = context.write_rts(peer, request, {head, out, staged}, has_rtr ? &remote_rtr : nullptr);
     peer.recent.announced(head.seq, request.handle);
     return {end};
   }
