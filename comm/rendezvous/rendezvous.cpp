@@ -312,8 +312,10 @@ static std::vector<OpenDestination>::iterator find_open(RailGroup& group, std::u
                       [&](const OpenDestination& one) { return one.transfer_id == transfer_id; });
 }
 
-int bulk_destination(Context& context, Peer& peer, const DriverInstance& instance, std::uint64_t transfer_id,
-                     std::uint64_t offset, std::uint64_t length, iovec* out, int max) {
+int bulk_destination(Context& context, Peer& peer, const DriverInstance& instance, const BulkRange& range,
+                     std::span<iovec> out) {
+  const auto [transfer_id, offset, length] = range;
+  const int max = static_cast<int>(out.size());
   Request* request = context.transfers.find(transfer_id);
   if (request == nullptr || request->receive.peer != &peer) return 0;
   if (offset >= request->expected || length > request->expected - offset) return 0;
@@ -321,11 +323,11 @@ int bulk_destination(Context& context, Peer& peer, const DriverInstance& instanc
   if (rail == nullptr || !rail->up) return 0;  // a connection that is not used, or that belongs to a disconnected peer
   if (request->receive.sink != nullptr) request->receive.sink->on_bulk_begun();
   std::size_t covered = 0;
-  if (peer.rail_group == nullptr) return data::pieces(request->data, offset, length, out, max, &covered);
+  if (peer.rail_group == nullptr) return data::pieces(request->data, offset, length, out.data(), max, &covered);
   const auto open = find_open(*peer.rail_group, transfer_id);
   const bool is_open = open != peer.rail_group->destinations.end();
   if (is_open && open->instance != &instance) return 0;
-  const int count = data::pieces(request->data, offset, length, out, max, &covered);
+  const int count = data::pieces(request->data, offset, length, out.data(), max, &covered);
   if (count > 0 && !is_open) peer.rail_group->destinations.push_back({&instance, transfer_id});
   return count;
 }

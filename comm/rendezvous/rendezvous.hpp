@@ -43,9 +43,13 @@ void regrant(Context& context, Request& request);
 /// Handles that the peer that sends a transfer's data is disconnected, and that no driver writes that data any more.
 void lost_source(Context& context, Request& request, const Peer& peer);
 
-/// Returns where bulk bytes of transfer `transfer_id` go; see DriverEvents.
-int bulk_destination(Context& context, Peer& peer, const DriverInstance& instance, std::uint64_t transfer_id,
-                     std::uint64_t offset, std::uint64_t length, iovec* out, int max);
+/// Bytes of a transfer.
+struct BulkRange {
+  std::uint64_t transfer_id, offset, length;
+};
+/// Returns how many pieces of `out` say where bulk bytes go; see DriverEvents.
+int bulk_destination(Context& context, Peer& peer, const DriverInstance& instance, const BulkRange& range,
+                     std::span<iovec> out);
 void bulk_written(Context& context, Peer& peer, const DriverInstance& instance, std::uint64_t transfer_id,
                   std::uint64_t length);
 /// Handles that no driver writes to the memory of peer.rail_group->destinations[index] any more.
