@@ -105,7 +105,7 @@ bool may_send_fast(const Given& given) {
   for (std::size_t i = 0; i < given.count; ++i)
     clear = clear && send_path::can_send_fast(engine.peers[destinations[i]], session, length);
   while (clear && sent < given.count &&
-         send_path::try_send_fast(engine, session, destinations[sent], given.tag, given.data->base, length)) {
+         send_path::try_send_fast(engine, destinations[sent], {session, given.tag, given.data->base, length})) {
     ++sent;
   }
   if (sent == given.count) {

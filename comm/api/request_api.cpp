@@ -99,7 +99,7 @@ inline bool may_send_fast(const Session& session, int destination, std::size_t l
   request.status_length = length;
   if (!engine.try_lock_to_post()) [[unlikely]]
     return post_after_all(request, buffer);
-  const bool sent = send_path::try_send_fast(engine, session, destination, tag, buffer, length);
+  const bool sent = send_path::try_send_fast(engine, destination, {session, tag, buffer, length});
   if (sent) request.word.store(event::finalized, std::memory_order_release);
   engine.unlock_idle();
   return sent ? CANELE_OK : post_after_all(request, buffer);

@@ -125,8 +125,8 @@ void BlockingExecutor::post(StepId id, const Step& step) {
 /// reports the outcome.
 [[gnu::always_inline]] inline bool BlockingExecutor::sends_fast_locked(const Step& step) const {
   return step.from.length <= Rail::longest_fast && place_->work.priority == 0 &&
-         send_path::try_send_fast(group_.engine, group_.session, group_.world(step.peer), tag(step),
-                                  place_->at(step.from), step.from.length);
+         send_path::try_send_fast(group_.engine, group_.world(step.peer),
+                                  {group_.session, tag(step), place_->at(step.from), step.from.length});
 }
 
 bool BlockingExecutor::sends_fast(const Step& step) const {

@@ -357,7 +357,7 @@ void rail_failed(Engine& engine, Rail& rail) {
 }
 
 void send_goodbye(Engine& engine, Peer& peer) {
-  link::control(engine, peer, wire::Type::bye, 0, 0, 0, nullptr, 0);
+  link::send_control(engine, peer, {.type = wire::Type::bye});
   sequencing::close_rails(engine, peer);
 }
 

@@ -107,16 +107,16 @@ const char* Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
   return "a chunk is of no known type";
 }
 
-std::byte* Engine::write_rts(Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
-                             const RtrTable::RemoteRtr* offered) {
-  return rendezvous::write_rts(*this, peer, request, head, out, staged, offered);
+std::byte* Engine::write_rts(Peer& peer, Request& request, const ChunkToWrite& chunk,
+                             const RtrTable::RemoteRtr* remote_rtr) {
+  return rendezvous::write_rts(*this, peer, request, chunk, remote_rtr);
 }
 
 void Engine::start_transfer(Request& request, Message& message) {
   const std::uint32_t id = message.origin().multicast_id;
   if (id != 0) request.receive.sink = multicast::find(*this, message.source, id);
-  rendezvous::start_transfer(*this, request, peer(message.source), message.handle(), message.rkey(),
-                             message.origin().rkey_driver);
+  rendezvous::start_transfer(*this, request, peer(message.source),
+                             {message.handle(), message.rkey(), message.origin().rkey_driver});
 }
 
 void Engine::receive_posted(Request& request, Peer& peer) { rtr::send(*this, request, peer); }

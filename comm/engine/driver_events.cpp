@@ -165,7 +165,8 @@ void DriverInstance::prefetch_hint(drivers::Rank from, std::span<const std::byte
 int DriverInstance::bulk_destination(drivers::Rank from, std::uint64_t transfer_id, std::uint64_t offset,
                                      std::uint64_t length, iovec* out, int max) {
   const CallbackLock guard(*this);
-  return rendezvous::bulk_destination(context, context.peer(from), *this, transfer_id, offset, length, out, max);
+  return rendezvous::bulk_destination(context, context.peer(from), *this, {transfer_id, offset, length},
+                                      {out, static_cast<std::size_t>(max)});
 }
 
 void DriverInstance::bulk_written(drivers::Rank from, std::uint64_t transfer_id, std::uint64_t /*offset*/,

@@ -283,8 +283,8 @@ class Engine final : public Context, public ltask::ProgressSource {
   void rail_failed(Rail& rail) override;
   void drop_packet(Rail& rail) override;
   const char* on_chunk(Peer& peer, const wire::Chunk& chunk) override;
-  std::byte* write_rts(Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
-                       const RtrTable::RemoteRtr* offered) override;
+  std::byte* write_rts(Peer& peer, Request& request, const ChunkToWrite& chunk,
+                       const RtrTable::RemoteRtr* remote_rtr) override;
   void start_transfer(Request& request, Message& message) override;
   void receive_posted(Request& request, Peer& peer) override;
   bool withdraw_rtr(Request& request) override;

@@ -20,14 +20,14 @@ void enqueue(Context& context, Peer& peer, strategies::Item& item) {
   context.mark_backlogged(peer);
 }
 
-void control(Context& context, Peer& peer, wire::Type type, std::uint64_t tag, std::uint32_t seq, std::uint16_t session,
-             const void* payload, std::size_t size) {
+void send_control(Context& context, Peer& peer, const ControlFields& fields) {
   if (peer.disconnected()) return;
   Control& c = context.controls.make();
+  const std::size_t size = fields.payload.size();
   assert(size <= sizeof c.payload);
-  c.head = {tag, seq, session, type, 0};
+  c.head = {fields.tag, fields.seq, fields.session, fields.type, 0};
   c.payload_size = static_cast<std::uint8_t>(size);
-  if (size != 0) std::memcpy(c.payload, payload, size);
+  if (size != 0) std::memcpy(c.payload, fields.payload.data(), size);
   c.size = static_cast<std::uint32_t>(wire::chunk_size(size));
   enqueue(context, peer, c);
 }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "comm/state/context.hpp"
 #include "comm/wire/wire.hpp"
@@ -17,9 +18,21 @@ namespace canele::comm::link {
 /// Adds an item to the peer's backlog.
 void enqueue(Context& context, Peer& peer, strategies::Item& item);
 
+/// What a control chunk says. The payload is copied.
+struct ControlFields {
+  wire::Type type;
+  std::uint64_t tag = 0;
+  std::uint32_t seq = 0;
+  std::uint16_t session = 0;
+  std::span<const std::byte> payload = {};
+};
+/// Returns the bytes of a value, as a payload.
+template <typename Value>
+std::span<const std::byte> bytes_of(const Value& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
 /// Queues a small control chunk. Does nothing if the peer is gone.
-void control(Context& context, Peer& peer, wire::Type type, std::uint64_t tag, std::uint32_t seq, std::uint16_t session,
-             const void* payload, std::size_t size);
+void send_control(Context& context, Peer& peer, const ControlFields& fields);
 
 /// ring() notes that the doorbell of the rail's peer is due. doorbell() does so only if the last send found the peer
 /// asleep.

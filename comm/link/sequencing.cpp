@@ -124,7 +124,7 @@ void acknowledge(Context& context, Peer& peer, bool now) {
     context.mark_backlogged(peer);
     return;
   }
-  link::control(context, peer, wire::Type::cumulative_ack, group.acknowledge(), 0, 0, nullptr, 0);
+  link::send_control(context, peer, {.type = wire::Type::cumulative_ack, .tag = group.acknowledge()});
 }
 
 /// Parses the packet whose turn it is. If there is no memory for all of it, its turn remains.
@@ -180,7 +180,7 @@ void restart(Context& context, Peer& peer, Request& request) {
   }
   CANELE_COVER(stream_restarted);
   request.moved = request.expected = 0;
-  link::control(context, peer, wire::Type::regrant, request.transfer_id, 0, 0, nullptr, 0);
+  link::send_control(context, peer, {.type = wire::Type::regrant, .tag = request.transfer_id});
   request.transfer_id = 0;
 }
 

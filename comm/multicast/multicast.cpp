@@ -37,7 +37,8 @@ void reroute(Context& context, const Multicast& multicast, const DestinationSend
     if (peer.disconnected()) continue;
     CANELE_COVER(multicast_rerouted);
     const std::int32_t root = context.rank;
-    link::control(context, peer, wire::Type::multicast_redirect, multicast.id, 0, 0, &root, sizeof root);
+    link::send_control(context, peer,
+                       {.type = wire::Type::multicast_redirect, .tag = multicast.id, .payload = link::bytes_of(root)});
   }
 }
 

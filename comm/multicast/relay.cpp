@@ -25,7 +25,7 @@ namespace {
 
 void notify(Context& context, Peer& peer, wire::Type type, const IncomingMulticast& incoming) {
   const std::int32_t root = incoming.root;
-  link::control(context, peer, type, incoming.id, 0, 0, &root, sizeof root);
+  link::send_control(context, peer, {.type = type, .tag = incoming.id, .payload = link::bytes_of(root)});
 }
 
 IncomingMulticast& make(Context& context, int root, std::uint32_t id) {
@@ -193,7 +193,8 @@ bool fits(const IncomingMulticast& incoming, const wire::MulticastCts& cts) {
 /// ranks wrong.
 const char* redirect(Context& context, Peer& peer, std::uint32_t id, std::int32_t root) {
   CANELE_COVER_RARE(cts_redirected);
-  link::control(context, peer, wire::Type::multicast_redirect, id, 0, 0, &root, sizeof root);
+  link::send_control(context, peer,
+                     {.type = wire::Type::multicast_redirect, .tag = id, .payload = link::bytes_of(root)});
   return nullptr;
 }
 
@@ -361,7 +362,7 @@ bool IncomingMulticast::request_data(Context& context, Request& request, Peer& f
   if (from.rank == root) return false;
   CANELE_COVER(multicast_cts_sent);
   const wire::MulticastCts cts{request.handle, offset, request.expected - offset, root, 0};
-  link::control(context, from, wire::Type::multicast_cts, id, 0, 0, &cts, sizeof cts);
+  link::send_control(context, from, {.type = wire::Type::multicast_cts, .tag = id, .payload = link::bytes_of(cts)});
   return true;
 }
 

@@ -44,8 +44,12 @@ void send_solicit(Context& context, Peer& peer, const Wanted& wanted, bool probe
   const Session& session = *wanted.session;
   send_path::announce(context, peer, session);  // its index there is ours
   const wire::Solicit solicitation{wanted.tag & wanted.mask, wanted.mask, probe ? 1u : 0u, 0};
-  link::control(context, peer, wire::Type::solicit, asking.solicit_id, asking.episode,
-                static_cast<std::uint16_t>(session.wire), &solicitation, sizeof solicitation);
+  link::send_control(context, peer,
+                     {.type = wire::Type::solicit,
+                      .tag = asking.solicit_id,
+                      .seq = asking.episode,
+                      .session = static_cast<std::uint16_t>(session.wire),
+                      .payload = link::bytes_of(solicitation)});
 }
 
 bool is_open(const Wanted& wanted) { return wanted.session->number == wanted.number && wanted.session->open; }
@@ -81,7 +85,7 @@ void ask_more(Context& context, Peer& peer) {
       CANELE_COVER(all_solicited);
       a.receives.clear();
       a.solicit_id = context.matcher.take_post_order();
-      link::control(context, peer, wire::Type::solicit, a.solicit_id, a.episode, 0, nullptr, 0);
+      link::send_control(context, peer, {.type = wire::Type::solicit, .tag = a.solicit_id, .seq = a.episode});
     } else if (probe) {
       CANELE_COVER_RARE(blocked_solicited_by_probe);
       send_solicit(context, peer, a.probes[a.probes_out++], true);
@@ -162,7 +166,7 @@ void refill(Context& context, Peer& peer) {
       a.granted += grant;
       a.reserved += grant;
       pool.reserved += grant;
-      link::control(context, peer, wire::Type::credit, a.granted, 0, 0, nullptr, 0);
+      link::send_control(context, peer, {.type = wire::Type::credit, .tag = a.granted});
     }
   }
   a.set_next_check();
@@ -297,7 +301,8 @@ void note_blocked_envelope(Context& context, Peer& peer, const wire::BlockedEnve
   if (std::popcount(a.seen) < blocked.count) return;
   CANELE_COVER(blocked_replied);
   a.seen = 0;
-  link::control(context, peer, wire::Type::blocked_reply, std::exchange(a.taken, 0), a.batch, 0, nullptr, 0);
+  link::send_control(context, peer,
+                     {.type = wire::Type::blocked_reply, .tag = std::exchange(a.taken, 0), .seq = a.batch});
 }
 
 void on_disconnected(Context& context, Peer& peer) {

@@ -38,7 +38,8 @@ void unlink(Context& context, BlockedSends& list, Request& request) {
 }
 
 void report_blocked(Context& context, Peer& peer, bool is_blocked) {
-  link::control(context, peer, wire::Type::blocked, is_blocked ? 1 : 0, peer.blocked_sends->episode, 0, nullptr, 0);
+  link::send_control(context, peer,
+                     {.type = wire::Type::blocked, .tag = is_blocked ? 1u : 0u, .seq = peer.blocked_sends->episode});
 }
 
 /// Ends an episode, when no send is blocked any more: new messages use the credit that is left.
@@ -103,7 +104,7 @@ void end_solicitations(Context& context, Peer& peer, int ended) {
   list.solicitation_count -= ended;
   std::move(list.solicitations + ended, list.solicitations + ended + list.solicitation_count, list.solicitations);
   list.answered += static_cast<std::uint64_t>(ended);
-  link::control(context, peer, wire::Type::solicit_done, list.answered, list.episode, 0, nullptr, 0);
+  link::send_control(context, peer, {.type = wire::Type::solicit_done, .tag = list.answered, .seq = list.episode});
 }
 
 /// Adds the sends from the cursor on to the batch. They are advertised once, to receives that are older than the newest

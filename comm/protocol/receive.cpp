@@ -23,7 +23,8 @@
 namespace canele::comm::receive_path {
 
 void acknowledge(Context& context, Peer& peer, std::uint64_t handle, int outcome) {
-  link::control(context, peer, wire::Type::ack, handle, static_cast<std::uint32_t>(-outcome), 0, nullptr, 0);
+  link::send_control(context, peer,
+                     {.type = wire::Type::ack, .tag = handle, .seq = static_cast<std::uint32_t>(-outcome)});
 }
 
 [[gnu::cold, gnu::noinline]] const char* withdraw_rtr(Context& context, Request& request) {
@@ -81,24 +82,24 @@ const char* comes_again(Peer& peer, std::uint64_t charged) {
 
 /// Returns whether a message stays with its driver. A thread polls for messages of its session (Context::defer_filter),
 /// and no receive waits for this one.
-[[gnu::cold, gnu::noinline]] bool defers(Context& context, Peer& peer, const wire::Head& head, std::size_t length) {
-  if (!context.defer_filter.defers(head.tag, peer.rank)) return false;
+[[gnu::cold, gnu::noinline]] bool defers(Context& context, Peer& peer, std::uint64_t tag, std::size_t length) {
+  if (!context.defer_filter.defers(tag, peer.rank)) return false;
   comes_again(peer, wire::credit_cost_of_eager(length));
   return true;
 }
 
 }  // namespace
 
-Message* make_message(Context& context, const Peer& peer, const wire::Head& head, std::uint8_t traits,
-                      const Message::Origin& origin, Payload stored, Payload rkey) {
-  const std::size_t behind = Message::origin_size(traits) + stored.size() + rkey.size();
+Message* make_message(Context& context, const Peer& peer, const MessageFields& fields) {
+  const Payload stored = fields.stored, rkey = fields.rkey;
+  const std::size_t behind = Message::origin_size(fields.traits) + stored.size() + rkey.size();
   Message* message = CANELE_BUGGIFY(no_memory_message) ? nullptr : context.messages.make(behind);
   if (message == nullptr) return nullptr;
-  message->tag = head.tag;
+  message->tag = fields.tag;
   message->source = peer.rank;
-  message->traits = traits;
+  message->traits = fields.traits;
   message->stored = static_cast<std::uint32_t>(stored.size());
-  if (message->has_origin()) new (&message->origin()) Message::Origin(origin);
+  if (message->has_origin()) new (&message->origin()) Message::Origin(fields.origin);
   if (!stored.empty()) std::memcpy(message->bytes(), stored.data(), stored.size());
   if (!rkey.empty()) std::memcpy(message->bytes() + stored.size(), rkey.data(), rkey.size());
   return message;
@@ -120,30 +121,30 @@ bool store_unexpected(Context& context, Session& session, PostedNode* node, Mess
   return true;
 }
 
-[[gnu::cold]] const char* no_room(Context& context, Peer& peer, const wire::Head& head, std::uint64_t length,
-                                  std::uint64_t charged, PostedNode* node) {
-  if (node == nullptr) {
-    if (charged == 0) return try_later;
+[[gnu::cold]] const char* no_room(Context& context, Peer& peer, const Unexpected& message) {
+  if (message.node == nullptr) {
+    if (message.charged == 0) return try_later;
     CANELE_COVER(no_memory_comes_again);
-    return comes_again(peer, charged);
+    return comes_again(peer, message.charged);
   }
   CANELE_COVER(no_memory_ends_unbound_receive);
-  Request& request = request_of(*node);
-  set_envelope(request, head.tag, peer.rank, length);
+  Request& request = request_of(*message.node);
+  set_envelope(request, message.tag, peer.rank, message.length);
   context.finish(request, CANELE_ENOMEM);
   return nullptr;
 }
 
-[[gnu::noinline]] const char* store_unexpected_eager(Context& context, Peer& peer, Session& session, wire::Head head,
-                                                     Payload payload, std::uint64_t handle, PostedNode* node) {
-  if (context.defer_filter.session == &session && node == nullptr && defers(context, peer, head, payload.size()))
+[[gnu::noinline]] const char* store_unexpected_eager(Context& context, Peer& peer, Session& session, EagerMessage eager,
+                                                     PostedNode* node) {
+  const auto [tag, payload, handle] = eager;
+  if (context.defer_filter.session == &session && node == nullptr && defers(context, peer, tag, payload.size()))
       [[unlikely]]
     return try_later;
   const std::uint8_t traits = Message::is_charged | (handle != 0 ? Message::is_synchronous : 0);
-  Message* message = make_message(context, peer, head, traits, {payload.size(), handle, 0, 0}, payload, {});
+  Message* message = make_message(context, peer, {tag, traits, {payload.size(), handle, 0, 0}, payload});
   if (message == nullptr || !store_unexpected(context, session, node, *message)) {
     if (node != nullptr && handle != 0) acknowledge(context, peer, handle, CANELE_ENOMEM);
-    return no_room(context, peer, head, payload.size(), wire::credit_cost_of_eager(payload.size()), node);
+    return no_room(context, peer, {tag, payload.size(), wire::credit_cost_of_eager(payload.size()), node});
   }
   CANELE_COVER(eager_kept);
   return nullptr;

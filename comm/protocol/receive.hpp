@@ -28,19 +28,29 @@ const char* on_ack(Context& context, Peer& peer, const wire::Head& head);
 
 // ---- messages that have to be kept ----------------------------------------------------------------------------------
 
-/// Makes a message that holds what is known of it; `origin` is used if the traits ask for one. The message is in no
-/// table yet.
-Message* make_message(Context& context, const Peer& peer, const wire::Head& head, std::uint8_t traits,
-                      const Message::Origin& origin, std::span<const std::byte> stored,
-                      std::span<const std::byte> rkey);
+/// What is kept of a message from a peer.
+struct MessageFields {
+  std::uint64_t tag;
+  std::uint8_t traits;
+  Message::Origin origin;             ///< used if the traits ask for one
+  std::span<const std::byte> stored;  ///< the bytes of the message that have come
+  std::span<const std::byte> rkey = {};
+};
+/// Makes a message, which is in no table yet. Returns nullptr if there is no memory.
+Message* make_message(Context& context, const Peer& peer, const MessageFields& fields);
 /// Keeps a message. The unbound receive that it has matched holds it, or it is filed if `node` is nullptr. Returns
 /// false if there was no memory to file it; the message is gone then.
 bool store_unexpected(Context& context, Session& session, PostedNode* node, Message& message);
-/// Answers for a message that has to be kept, but for which there is no memory. A message that no receive waits for
-/// comes again. `charged` is what it cost; 0 means that it is a mere offer. An unbound receive is already out of the
-/// tables, so it ends, and the message is lost with it.
-[[gnu::cold]] const char* no_room(Context& context, Peer& peer, const wire::Head& head, std::uint64_t length,
-                                  std::uint64_t charged, PostedNode* node);
+/// The envelope of a message that has to be kept.
+struct Unexpected {
+  std::uint64_t tag;
+  std::uint64_t length;
+  std::uint64_t charged;  ///< what it cost; 0: it is a mere offer
+  PostedNode* node;       ///< of the unbound receive that it has matched; nullptr: no receive waits for it
+};
+/// Answers for a message for which there is no memory. If no receive waits for it, it comes again. An unbound receive
+/// is already out of the tables, so it ends, and the message is lost with it.
+[[gnu::cold]] const char* no_room(Context& context, Peer& peer, const Unexpected& message);
 
 // ---- receives -------------------------------------------------------------------------------------------------------
 

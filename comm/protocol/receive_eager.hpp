@@ -22,14 +22,21 @@ namespace canele::comm::receive_path {
 
 using Payload = std::span<const std::byte>;
 
+/// An eager message whose envelope has been checked.
+struct EagerMessage {
+  std::uint64_t tag;
+  Payload payload;
+  std::uint64_t handle;  ///< of a send that waits for the match; 0: it does not wait
+};
+
 // ---- rare cases, out of line: receive.cpp ---------------------------------------------------------------------------
 
-/// Takes a packet of several chunks, or of one chunk that is no short message. (Functions out of line get a head by
-/// value. By reference, the head would have to be in memory for all others, too.)
+/// Takes a packet of several chunks, or of one chunk that is no short message. (Functions out of line get a head or a
+/// message by value. By reference, it would have to be in memory for all others, too.)
 const char* other_packet(Context& context, Peer& peer, wire::Head first, Payload bytes);
 /// Does step 5 for an eager message that no receive waits for, or only an unbound receive.
-const char* store_unexpected_eager(Context& context, Peer& peer, Session& session, wire::Head head, Payload payload,
-                                   std::uint64_t handle, PostedNode* node);
+const char* store_unexpected_eager(Context& context, Peer& peer, Session& session, EagerMessage message,
+                                   PostedNode* node);
 /// Withdraws the RTR of a receive that has met a message which came as any other.
 /// Returns nullptr, or what the sender did wrong.
 const char* withdraw_rtr(Context& context, Request& request);
@@ -115,15 +122,15 @@ inline void copy_eager(Context& context, Request& request, Peer& peer, Payload p
   CountsNow{context, peer}.delivered(copy_and_finish(context, request, payload), payload.size());
 }
 
-/// Does steps 4 and 5 for an envelope that has been checked. `handle` is 0 unless the sender waits for the match.
+/// Does steps 4 and 5.
 template <typename Counts>
 [[gnu::always_inline]] inline const char* match_eager(Context& context, Peer& peer, Session& session,
-                                                      const wire::Head& head, Payload payload, std::uint64_t handle,
-                                                      Counts& counts) {
-  PostedNode* node = context.matcher.arrive(session.match, head.tag, peer.rank);
+                                                      const EagerMessage& message, Counts& counts) {
+  const Payload payload = message.payload;
+  PostedNode* node = context.matcher.arrive(session.match, message.tag, peer.rank);
   if (node == nullptr || request_of(*node).unbound) {
     counts.kept();
-    return store_unexpected_eager(context, peer, session, head, payload, handle, node);
+    return store_unexpected_eager(context, peer, session, message, node);
   }
   Request& request = request_of(*node);
   counts.met_posted();
@@ -133,17 +140,17 @@ template <typename Counts>
       return wrong;
     }
   }
-  set_envelope(request, head.tag, peer.rank, payload.size());
+  set_envelope(request, message.tag, peer.rank, payload.size());
   CANELE_COVER(eager_met_posted);
-  if (handle != 0) {
+  if (message.handle != 0) {
     CANELE_COVER(synchronous_met_posted);
-    acknowledge(context, peer, handle);
+    acknowledge(context, peer, message.handle);
   }
   counts.delivered(copy_and_finish(context, request, payload), payload.size());
   return nullptr;
 }
 
-/// Does steps 3 to 5.
+/// Does steps 3 to 5. `handle`: see EagerMessage.
 [[gnu::always_inline]] static inline const char* deliver_eager(Context& context, Peer& peer, const wire::Head& head,
                                                                Payload payload, std::uint64_t handle) {
   Session* session = nullptr;
@@ -151,7 +158,7 @@ template <typename Counts>
   if (const char* wrong = check_envelope(context, peer, head, cost, session); wrong != nullptr) [[unlikely]]
     return wrong;
   CountsNow counts{context, peer};
-  return match_eager(context, peer, *session, head, payload, handle, counts);
+  return match_eager(context, peer, *session, {head.tag, payload, handle}, counts);
 }
 
 // ---- a message that was there before its receive --------------------------------------------------------------------

@@ -40,8 +40,11 @@ std::size_t eager_limit(const Context& context, const Peer& peer) {
 
 void announce(Context& context, Peer& peer, const Session& session) {
   if (!peer.names.announce(session.wire, session.epoch)) return;
-  link::control(context, peer, wire::Type::session, 0, session.epoch, static_cast<std::uint16_t>(session.wire),
-                session.label.data(), session.label.size());
+  link::send_control(context, peer,
+                     {.type = wire::Type::session,
+                      .seq = session.epoch,
+                      .session = static_cast<std::uint16_t>(session.wire),
+                      .payload = std::as_bytes(std::span(session.label))});
 }
 
 bool send_reserved(Context& context, Peer& peer, const Session& session, std::uint64_t tag, const void* buffer,
@@ -63,7 +66,7 @@ bool send_reserved(Context& context, Peer& peer, const Session& session, std::ui
   std::atomic_signal_fence(std::memory_order_release);
   wire::put_head(room.data(), {tag, peer.next_out, number, wire::Type::eager, 0}, length);
   driver.commit(peer.rank, size);
-  account_send(context, peer, driver, session, tag, length);
+  account_send(context, peer, driver, {session, tag, buffer, length});
   return true;
 }
 
@@ -179,15 +182,15 @@ Written write_item(Context& context, Peer& peer, Item& item, std::byte* out, Pac
   Request& request = request_of(item);
   const auto session = static_cast<std::uint16_t>(request.session->wire);
   if (request.advertising) {
-    return {context.write_rts(peer, request, {request.status_tag, 0, session, wire::Type::blocked_envelope, 0}, out,
-                              nullptr, nullptr)};
+    return {context.write_rts(
+        peer, request, {{request.status_tag, 0, session, wire::Type::blocked_envelope, 0}, out, nullptr}, nullptr)};
   }
   const wire::Head head{request.status_tag, peer.next_out++, session, wire::Type::eager, 0};
   peer.recent.note(head.seq, head.session, head.tag);
   RtrTable::RemoteRtr remote_rtr;
   const bool has_rtr = consume(context, peer, *request.session, head.tag, &remote_rtr);
   if (request.rendezvous) {
-    std::byte* const end = context.write_rts(peer, request, head, out, staged, has_rtr ? &remote_rtr : nullptr);
+    std::byte* const end = context.write_rts(peer, request, {head, out, staged}, has_rtr ? &remote_rtr : nullptr);
     peer.recent.announced(head.seq, request.handle);
     return {end};
   }

@@ -15,6 +15,14 @@
 
 namespace canele::comm::send_path {
 
+/// A message that is offered to the fast path.
+struct Outgoing {
+  const Session& session;
+  std::uint64_t tag;
+  const void* buffer;
+  std::size_t length;
+};
+
 /// Returns whether a message of `length` bytes may leave before the peer is flushed. It may only if no other message of
 /// any kind waits for that peer.
 inline bool can_send_fast(const Peer* peer, const Session& session, std::size_t length) {
@@ -29,25 +37,26 @@ inline bool can_send_fast(const Peer* peer, const Session& session, std::size_t 
 /// Accounts for a message that was sent on the peer's preferred rail, whose driver is `driver`. Consumes credit, takes
 /// the envelope number, counts, and notes the doorbell if that has to be rung.
 [[gnu::always_inline]] static inline void account_send(Context& context, Peer& peer, drivers::Driver& driver,
-                                                       const Session& session, std::uint64_t tag, std::size_t length) {
-  peer.credit -= wire::credit_cost_of_eager(length);
-  peer.recent.note(peer.next_out++, session.wire, tag);
-  count(context, peer, length, Counter::eager_sent);
+                                                       const Outgoing& message) {
+  peer.credit -= wire::credit_cost_of_eager(message.length);
+  peer.recent.note(peer.next_out++, message.session.wire, message.tag);
+  count(context, peer, message.length, Counter::eager_sent);
   peer.counters.add(Counter::packets_sent);
   if (driver.wants_wake(peer.rank)) [[unlikely]]
     link::ring(context, *peer.rail);
 }
 
 /// Sends a message that is too long for an inline send: writes it into the driver's buffer, as a packet of its own.
-/// Returns what try_send_fast() returns. Out of line, because its copy costs more than a call.
+/// Returns what try_send_fast() returns. Out of line, because its copy costs more than a call. (It does not take an
+/// Outgoing: that would have to be in memory for all messages.)
 [[gnu::noinline]] bool send_reserved(Context& context, Peer& peer, const Session& session, std::uint64_t tag,
                                      const void* buffer, std::size_t length);
 
 /// Sends a message to a peer of an idle memory driver, with nothing queued before it. The packet that any strategy
 /// would plan now holds this message only. So the message is written straight into the driver's line. Returns false if
 /// the message has to take the normal path.
-[[gnu::always_inline]] static inline bool try_send_fast(Context& context, const Session& session, int destination,
-                                                        std::uint64_t tag, const void* buffer, std::size_t length) {
+[[gnu::always_inline]] static inline bool try_send_fast(Context& context, int destination, const Outgoing& message) {
+  const auto& [session, tag, buffer, length] = message;
   Peer* peer = context.peers[destination];
   if (!can_send_fast(peer, session, length) || CANELE_BUGGIFY(long_way)) [[unlikely]]
     return false;
@@ -63,7 +72,7 @@ inline bool can_send_fast(const Peer* peer, const Session& session, std::size_t 
     return false;
   }
   CANELE_COVER(sent_fast);
-  account_send(context, *peer, driver, session, tag, length);
+  account_send(context, *peer, driver, message);
   return true;
 }
 

@@ -46,14 +46,14 @@ void describe(const Context& context, Peer& peer, Request& request, drivers::Mem
 
 }  // namespace
 
-std::byte* write_rts(Context& context, Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
+std::byte* write_rts(Context& context, Peer& peer, Request& request, const ChunkToWrite& chunk,
                      const RtrTable::RemoteRtr* remote_rtr) {
   context.trace(Event::rts_sent, peer.rank, request.session, request.status_tag, request.data.length);
   if (request.handle == 0) request.handle = context.sends.add(request);
   const bool routed = request.role == Request::InternalRole::destination_send;
   const bool needs_fin = routed || (peer.rail_group != nullptr && peer.rail_group->sequenced);
   SendFacts facts = facts_of(context, peer, request);
-  facts.deferred_registration = staged != nullptr && peer.rail->instance->driver->capabilities().rkey_size != 0;
+  facts.deferred_registration = chunk.staged != nullptr && peer.rail->instance->driver->capabilities().rkey_size != 0;
   facts.needs_fin = needs_fin;
   const Scheme alone = choose_for_send(facts);  // if the receive is not known, or can no longer be claimed
   facts.remote_rtr = remote_rtr != nullptr;
@@ -79,6 +79,8 @@ std::byte* write_rts(Context& context, Peer& peer, Request& request, wire::Head 
     }
   }
   const std::size_t payload = sizeof rts + rts.header + rts.rkey;
+  wire::Head head = chunk.head;
+  std::byte* out = chunk.out;
   if (request.advertising) {
     const wire::BlockedEnvelope blocked = credit_sender::describe(peer, request);
     head.type = wire::Type::blocked_envelope;
@@ -98,7 +100,7 @@ std::byte* write_rts(Context& context, Peer& peer, Request& request, wire::Head 
   std::memcpy(out, &rts, sizeof rts);
   out += sizeof rts;
   out += data::gather(request.data, 0, rts.header, out);
-  if (late != 0) async_get::register_later(*staged, request, rts_at, {out, late});
+  if (late != 0) async_get::register_later(*chunk.staged, request, rts_at, {out, late});
   std::memcpy(out, rkey.bytes, rkey.size);
   return out + rts.rkey;
 }

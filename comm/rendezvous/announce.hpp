@@ -11,10 +11,10 @@
 
 namespace canele::comm::rendezvous {
 
-/// Writes a request to send at `out`, and returns its end. A blocked send is written as a blocked envelope instead.
-/// `staged`: the packet of a driver that registers memory only when it gets the packet, else nullptr. `remote_rtr`: the
-/// RTR of the receive that the message is for, else nullptr.
-std::byte* write_rts(Context& context, Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
+/// Writes a request to send, and returns its end. A blocked send is written as a blocked envelope instead. The type of
+/// the head is set here. A driver that registers memory only when it gets the packet needs `chunk.staged`.
+/// `remote_rtr`: the RTR of the receive that the message is for, else nullptr.
+std::byte* write_rts(Context& context, Peer& peer, Request& request, const ChunkToWrite& chunk,
                      const RtrTable::RemoteRtr* remote_rtr);
 
 }  // namespace canele::comm::rendezvous

@@ -6,6 +6,7 @@
 #include "comm/protocol/credit_receiver.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/receive_eager.hpp"
+#include "comm/rendezvous/parsed_rts.hpp"
 #include "comm/rendezvous/receiver_initiated.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
 #include "ltask/coverage.hpp"
@@ -15,14 +16,9 @@ namespace {
 
 using receive_path::Payload;
 
-/// The parts of a request to send, or of a blocked envelope.
-struct Announced {
-  wire::Rts rts;
-  Payload header, rkey;
-  Arrival* arrival = nullptr;  ///< of a multicast
-};
-
-const char* take_announced(Payload payload, Announced& out) {
+/// Reads a request to send. Returns nullptr, or what is wrong with it.
+const char* parse_rts(const wire::Head& head, Payload payload, ParsedRts& out) {
+  out.head = head;
   wire::Rts& rts = out.rts;
   if (!wire::take(payload, rts) || payload.size() != std::size_t{rts.header} + rts.rkey ||
       rts.header > CANELE_HEADER_MAX || rts.rkey > drivers::MemoryKey::max_size || rts.header > rts.length) {
@@ -34,12 +30,12 @@ const char* take_announced(Payload payload, Announced& out) {
 }
 
 /// Starts to move the data of a request to send that has met its receive.
-const char* on_match(Context& context, Peer& peer, const wire::Head& head, const Announced& announced,
-                     Request& request) {
-  const wire::Rts& rts = announced.rts;
+const char* on_match(Context& context, Peer& peer, const ParsedRts& parsed, Request& request) {
+  const wire::Head& head = parsed.head;
+  const wire::Rts& rts = parsed.rts;
   if (request.handle != 0 && head.type == wire::Type::rts) {
     CANELE_COVER(rtr_met_announcement);
-    if (rtr::withdraw_or_share(context, peer, request, head, rts, announced.rkey)) return nullptr;
+    if (rtr::withdraw_or_share(context, peer, request, parsed)) return nullptr;
   } else if (request.handle != 0) {
     if (const char* wrong = receive_path::withdraw_rtr(context, request); wrong != nullptr) return wrong;
   }
@@ -48,22 +44,32 @@ const char* on_match(Context& context, Peer& peer, const wire::Head& head, const
   request.needs_fin = rts.needs_fin != 0;
   context.trace(Event::receive_matched, peer.rank, request.session, head.tag, rts.length);
   CANELE_COVER(rts_met_posted);
-  if (announced.arrival != nullptr) request.receive.sink = &announced.arrival->announced(rts, *request.session);
-  start_transfer(context, request, peer, rts.handle, announced.rkey, rts.rkey_driver);
+  if (parsed.arrival != nullptr) request.receive.sink = &parsed.arrival->announced(rts, *request.session);
+  start_transfer(context, request, peer, parsed.source());
   return nullptr;
 }
 
+/// A request to send that no receive waits for, or only an unbound receive.
+struct UnexpectedRts {
+  const ParsedRts& parsed;
+  Session& session;
+  std::uint64_t charged;  ///< what its envelope cost; 0: nothing
+  PostedNode* node;       ///< of the unbound receive; nullptr: none
+
+  receive_path::Unexpected envelope() const { return {parsed.head.tag, parsed.rts.length, charged, node}; }
+};
+
 /// Answers for an announced message for which there is no memory, see receive_path::no_room(). An unbound receive ends,
 /// and its sender is told.
-[[gnu::cold]] const char* no_room_for_rts(Context& context, Peer& peer, Session& session, const wire::Head& head,
-                                          const Announced& announced, std::uint64_t charged, PostedNode* node) {
-  if (node != nullptr && announced.arrival != nullptr) {
-    announced.arrival->announced(announced.rts, session);
-    announced.arrival->refused(CANELE_ENOMEM);
-  } else if (node != nullptr) {
-    fin(context, peer, announced.rts.handle, CANELE_ENOMEM);
+[[gnu::cold]] const char* no_room_for_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected) {
+  const ParsedRts& parsed = unexpected.parsed;
+  if (unexpected.node != nullptr && parsed.arrival != nullptr) {
+    parsed.arrival->announced(parsed.rts, unexpected.session);
+    parsed.arrival->refused(CANELE_ENOMEM);
+  } else if (unexpected.node != nullptr) {
+    fin(context, peer, parsed.rts.handle, CANELE_ENOMEM);
   }
-  return receive_path::no_room(context, peer, head, announced.rts.length, charged, node);
+  return receive_path::no_room(context, peer, unexpected.envelope());
 }
 
 /// Rejects a multicast that cannot be filed. It does not come again, because it is known by now.
@@ -75,34 +81,33 @@ const char* on_match(Context& context, Peer& peer, const wire::Head& head, const
   return nullptr;
 }
 
-/// Keeps a request to send that no receive waits for, or only an unbound receive. `charged`: what its envelope cost; 0:
-/// nothing.
-const char* store_unexpected_rts(Context& context, Peer& peer, Session& session, const wire::Head& head,
-                                 const Announced& announced, std::uint64_t charged, PostedNode* node) {
-  const wire::Rts& rts = announced.rts;
+/// Keeps a request to send that no receive waits for, or only an unbound receive.
+const char* store_unexpected_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected) {
+  const auto& [parsed, session, charged, node] = unexpected;
+  const wire::Rts& rts = parsed.rts;
   const auto traits = static_cast<std::uint8_t>(Message::is_rendezvous | (charged != 0 ? Message::is_charged : 0) |
                                                 (rts.needs_fin != 0 ? Message::needs_fin_trait : 0));
-  const Message::Origin origin{rts.length, rts.handle, static_cast<std::uint16_t>(announced.rkey.size()),
-                               rts.rkey_driver, announced.arrival != nullptr ? announced.arrival->id() : 0};
-  Message* message = receive_path::make_message(context, peer, head, traits, origin, announced.header, announced.rkey);
-  if (message == nullptr) return no_room_for_rts(context, peer, session, head, announced, charged, node);
+  const Message::Origin origin{rts.length, rts.handle, static_cast<std::uint16_t>(parsed.rkey.size()), rts.rkey_driver,
+                               parsed.arrival != nullptr ? parsed.arrival->id() : 0};
+  Message* message =
+      receive_path::make_message(context, peer, {parsed.head.tag, traits, origin, parsed.header, parsed.rkey});
+  if (message == nullptr) return no_room_for_rts(context, peer, unexpected);
   CANELE_COVER(rts_kept);
-  if (announced.arrival != nullptr) announced.arrival->announced(rts, session);
+  if (parsed.arrival != nullptr) parsed.arrival->announced(rts, session);
   const bool kept = receive_path::store_unexpected(context, session, node, *message);
-  if (announced.arrival == nullptr)
-    return kept ? nullptr : receive_path::no_room(context, peer, head, rts.length, charged, node);
-  if (!kept) return reject_multicast(context, peer, *announced.arrival, charged);
-  announced.arrival->kept();
+  if (parsed.arrival == nullptr) return kept ? nullptr : receive_path::no_room(context, peer, unexpected.envelope());
+  if (!kept) return reject_multicast(context, peer, *parsed.arrival, charged);
+  parsed.arrival->kept();
   return nullptr;
 }
 
 }  // namespace
 
 const char* on_rts(Context& context, Peer& peer, const wire::Head& head, Payload payload, Arrival* arrival) {
-  Announced announced;
-  announced.arrival = arrival;
-  if (const char* wrong = take_announced(payload, announced); wrong != nullptr) return wrong;
-  const wire::Rts& rts = announced.rts;
+  ParsedRts parsed;
+  parsed.arrival = arrival;
+  if (const char* wrong = parse_rts(head, payload, parsed); wrong != nullptr) return wrong;
+  const wire::Rts& rts = parsed.rts;
   if (arrival != nullptr && (rts.needs_fin == 0 || rts.receive != 0 || rts.length == 0)) {
     return "the envelope of a multicast is malformed";
   }
@@ -111,22 +116,22 @@ const char* on_rts(Context& context, Peer& peer, const wire::Head& head, Payload
   if (const char* wrong = receive_path::check_envelope(context, peer, head, cost, session); wrong != nullptr)
     return wrong;
   context.trace(Event::rts_received, peer.rank, session, head.tag, rts.length);
-  if (rts.receive != 0) return rtr::on_claimed_rts(context, peer, *session, head, rts, announced.rkey);
+  if (rts.receive != 0) return rtr::on_claimed_rts(context, peer, *session, parsed);
   PostedNode* node = context.matcher.arrive(session->match, head.tag, peer.rank);
   if (node == nullptr || request_of(*node).unbound) {
-    return store_unexpected_rts(context, peer, *session, head, announced, cost, node);
+    return store_unexpected_rts(context, peer, {parsed, *session, cost, node});
   }
-  return on_match(context, peer, head, announced, request_of(*node));
+  return on_match(context, peer, parsed, request_of(*node));
 }
 
 const char* on_blocked_envelope(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
   wire::BlockedEnvelope blocked;
-  Announced announced;
+  ParsedRts parsed;
   if (!wire::take(payload, blocked)) return "a blocked envelope is too short";
-  if (const char* wrong = take_announced(payload, announced); wrong != nullptr) return wrong;
+  if (const char* wrong = parse_rts(head, payload, parsed); wrong != nullptr) return wrong;
   Session* session = nullptr;
   if (const char* wrong = receive_path::find_session(peer, head, session); wrong != nullptr) return wrong;
-  if (announced.rts.receive != 0) return "a blocked envelope names a receive";
+  if (parsed.rts.receive != 0) return "a blocked envelope names a receive";
   if (const char* wrong = credit_receiver::check(peer, blocked, head.seq); wrong != nullptr) return wrong;
   const char* wrong = nullptr;
   PostedNode* node = context.matcher.peek(session->match, head.tag, peer.rank);
@@ -135,10 +140,10 @@ const char* on_blocked_envelope(Context& context, Peer& peer, const wire::Head& 
     CANELE_COVER(blocked_envelope_met_posted);
     context.matcher.cancel(session->match, *node);
     Request& request = request_of(*node);
-    wrong = request.unbound ? store_unexpected_rts(context, peer, *session, head, announced, 0, node)
-                            : on_match(context, peer, head, announced, request);
+    wrong = request.unbound ? store_unexpected_rts(context, peer, {parsed, *session, 0, node})
+                            : on_match(context, peer, parsed, request);
   } else if (node == nullptr && blocked.probe != 0 && credit_receiver::matches_pending_probe(peer)) {
-    wrong = store_unexpected_rts(context, peer, *session, head, announced, 0, nullptr);
+    wrong = store_unexpected_rts(context, peer, {parsed, *session, 0, nullptr});
     taken = wrong == nullptr;
     if (wrong == try_later) wrong = nullptr;  // the message stays where it is, with its sender
   }

@@ -95,25 +95,31 @@ bool open(Context& context, Request& request, Peer& peer, Opened& opened) {
   return true;
 }
 
-void tell(Context& context, Peer& peer, wire::Type type, std::uint64_t tag, std::uint16_t session,
-          const Opened& opened) {
+/// Tells the sender of a receive. `fields`: all of the chunk but its payload.
+void tell(Context& context, Peer& peer, link::ControlFields fields, const Opened& opened) {
   std::byte payload[sizeof opened.rtr + RtrTable::rkey_room];
   std::memcpy(payload, &opened.rtr, sizeof opened.rtr);
   std::memcpy(payload + sizeof opened.rtr, opened.rkey.bytes, opened.rkey.size);
-  link::control(context, peer, type, tag, 0, session, payload, sizeof opened.rtr + opened.rkey.size);
+  fields.payload = {payload, sizeof opened.rtr + opened.rkey.size};
+  link::send_control(context, peer, fields);
 }
 
 /// Shares a receive that has met its message. Returns true if both ends copy from now on.
-bool share_now(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> rkey) {
+bool share_now(Context& context, Request& request, Peer& peer, const rendezvous::RemoteSource& source) {
   Opened opened;
   if (!open(context, request, peer, opened)) return false;
   CANELE_COVER(announced_message_shared);
   ChunkClaims claims = claims_of(peer, request);
   claims.acquire();  // in the name of the sender, which may come too late to copy any chunk
-  request.transfer_id = handle;
-  tell(context, peer, wire::Type::shared_copy, handle, 0, opened);
-  shared_copy::receive(context, request, peer, claims, rkey);
+  request.transfer_id = source.handle;
+  tell(context, peer, {.type = wire::Type::shared_copy, .tag = source.handle}, opened);
+  shared_copy::receive(context, request, peer, claims, source.rkey);
   return true;
+}
+
+/// Returns the source of a copy that waits.
+rendezvous::RemoteSource source_of(const rendezvous::RmaCopy& copy) {
+  return {copy.handle, {copy.rkey.bytes, copy.rkey.size}, copy.peer->rail->instance->driver_tag()};
 }
 
 /// Lets the receives that wait for a line go on, in their order, when one is free, or when none will ever be. Those of
@@ -123,8 +129,7 @@ void start_waiting(Context& context, Peer& peer) {
   while (table.first_waiting != nullptr && (free_line(peer) >= 0 || !shares(context, peer))) {
     rendezvous::RmaCopy& copy = *table.first_waiting;
     table.first_waiting = copy.next_free;
-    const bool shared = shares(context, peer) &&
-                        share_now(context, *copy.request, peer, copy.handle, {copy.rkey.bytes, copy.rkey.size});
+    const bool shared = shares(context, peer) && share_now(context, *copy.request, peer, source_of(copy));
     shared ? rendezvous::free_copy(context, copy) : rendezvous::start_get(copy);
   }
 }
@@ -144,16 +149,15 @@ RtrTable::RemoteRtr remote_rtr_of(const wire::Rtr& rtr, std::uint64_t tag, std::
 
 /// Starts the shared copy of a receive that is in no table of the matcher any more, when its message is
 /// announced.
-void start_shared(Context& context, Request& request, Peer& peer, std::uint64_t tag, const wire::Rts& rts,
-                  std::span<const std::byte> rkey) {
+void start_shared(Context& context, Request& request, Peer& peer, const rendezvous::ParsedRts& parsed) {
   context.counters.add(Counter::posted_matches);
-  request.status_tag = tag;
+  request.status_tag = parsed.head.tag;
   request.rank = peer.rank;
-  request.status_length = rts.length;
+  request.status_length = parsed.rts.length;
   request.stage = Request::Stage::moving;
-  request.transfer_id = rts.handle;
+  request.transfer_id = parsed.rts.handle;
   request.expected = 0;
-  shared_copy::receive(context, request, peer, claims_of(peer, request), rkey);
+  shared_copy::receive(context, request, peer, claims_of(peer, request), parsed.rkey);
 }
 
 /// Acquires an RTR that crossed a message which is for it and no other. This end then copies, too. If the RTR was
@@ -198,18 +202,21 @@ void send(Context& context, Request& request, Peer& peer) {
   CANELE_COVER(rtr_sent);
   opened.rtr.seen = peer.next_in;
   send_path::announce(context, peer, *request.session);
-  tell(context, peer, wire::Type::rtr, request.receive.node.tag, static_cast<std::uint16_t>(request.session->wire),
+  tell(context, peer,
+       {.type = wire::Type::rtr,
+        .tag = request.receive.node.tag,
+        .session = static_cast<std::uint16_t>(request.session->wire)},
        opened);
 }
 
-bool share(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> rkey) {
-  if (free_line(peer) >= 0) return share_now(context, request, peer, handle, rkey);
+bool share(Context& context, Request& request, Peer& peer, const rendezvous::RemoteSource& source) {
+  if (free_line(peer) >= 0) return share_now(context, request, peer, source);
   const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
   drivers::MemoryKey ours;
   if (!register_memory(peer, request, ours)) return false;  // the receive would wait in vain
   CANELE_COVER_RARE(share_waits_for_a_line);
-  rendezvous::RmaCopy& copy = rendezvous::new_copy(context, request, peer, rkey);
-  copy.handle = handle;
+  rendezvous::RmaCopy& copy = rendezvous::new_copy(context, request, peer, source.rkey);
+  copy.handle = source.handle;
   copy.want = want;
   copy.next_free = nullptr;
   RtrTable& table = *peer.rtr_table;
@@ -305,25 +312,23 @@ const char* on_shared_copy(Context& context, Peer& peer, std::uint64_t handle, s
   return nullptr;
 }
 
-const char* on_claimed_rts(Context& context, Peer& peer, const Session& session, const wire::Head& head,
-                           const wire::Rts& rts, std::span<const std::byte> rkey) {
-  Request* request = context.transfers.find(rts.receive);
+const char* on_claimed_rts(Context& context, Peer& peer, const Session& session, const rendezvous::ParsedRts& parsed) {
+  Request* request = context.transfers.find(parsed.rts.receive);
   if (request == nullptr || request->receive.peer != &peer || request->session != &session ||
-      !request->receive.node.queued || request->receive.node.tag != head.tag) {
+      !request->receive.node.queued || request->receive.node.tag != parsed.head.tag) {
     return "a request to send names a receive without an RTR";
   }
   const ChunkClaims claims = claims_of(peer, *request);
   if (!claims || !claims.acquired()) return "a request to send names a receive that it has not taken";
   context.matcher.cancel(request->session->match, request->receive.node);
-  start_shared(context, *request, peer, head.tag, rts, rkey);
+  start_shared(context, *request, peer, parsed);
   return nullptr;
 }
 
-bool withdraw_or_share(Context& context, Peer& peer, Request& request, const wire::Head& head, const wire::Rts& rts,
-                       std::span<const std::byte> rkey) {
+bool withdraw_or_share(Context& context, Peer& peer, Request& request, const rendezvous::ParsedRts& parsed) {
   if (withdraw(context, request)) return false;
   CANELE_COVER_RARE(announcement_of_acquired_rtr);
-  start_shared(context, request, peer, head.tag, rts, rkey);
+  start_shared(context, request, peer, parsed);
   return true;
 }
 

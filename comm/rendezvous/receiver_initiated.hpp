@@ -28,6 +28,7 @@
 
 #include <span>
 
+#include "comm/rendezvous/parsed_rts.hpp"
 #include "comm/state/context.hpp"
 #include "comm/wire/wire.hpp"
 
@@ -58,16 +59,14 @@ const char* on_rtr(Context& context, Peer& peer, const wire::Head& head, std::sp
 
 /// Shares the copy of a send whose announcement has met a receive that was not offered, after choose_for_receive() has
 /// chosen so. Returns false if the receive has too many pieces for its sender; this end has to copy alone then.
-bool share(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> rkey);
+bool share(Context& context, Request& request, Peer& peer, const rendezvous::RemoteSource& source);
 const char* on_shared_copy(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
 
 /// Handles the announcement of a message whose sender has acquired the RTR of its receive.
-const char* on_claimed_rts(Context& context, Peer& peer, const Session& session, const wire::Head& head,
-                           const wire::Rts& rts, std::span<const std::byte> rkey);
+const char* on_claimed_rts(Context& context, Peer& peer, const Session& session, const rendezvous::ParsedRts& parsed);
 
 /// Handles the announcement of a message that has met a receive with an RTR in the table. Returns false if the RTR no
 /// longer holds. Returns true if both ends copy: the sender has acquired the RTR after it had sent the announcement.
-bool withdraw_or_share(Context& context, Peer& peer, Request& request, const wire::Head& head, const wire::Rts& rts,
-                       std::span<const std::byte> rkey);
+bool withdraw_or_share(Context& context, Peer& peer, Request& request, const rendezvous::ParsedRts& parsed);
 
 }  // namespace canele::comm::rtr

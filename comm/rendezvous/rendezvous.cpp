@@ -25,7 +25,7 @@ namespace canele::comm::rendezvous {
 
 void fin(Context& context, Peer& peer, std::uint64_t handle, int outcome) {
   const auto word = static_cast<std::uint32_t>(-outcome);
-  link::control(context, peer, wire::Type::fin, handle, 0, 0, &word, sizeof word);
+  link::send_control(context, peer, {.type = wire::Type::fin, .tag = handle, .payload = link::bytes_of(word)});
 }
 
 RmaCopy& new_copy(Context& context, Request& request, Peer& peer, std::span<const std::byte> rkey) {
@@ -86,10 +86,9 @@ void get_chunk(ltask::Task& task) {
   context.submit(copy);  // the copy may be gone now
 }
 
-void begin_get(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want,
-               std::span<const std::byte> rkey) {
-  RmaCopy& copy = new_copy(context, request, peer, rkey);
-  copy.handle = handle;
+void begin_get(Context& context, Request& request, Peer& peer, const RemoteSource& source, std::uint64_t want) {
+  RmaCopy& copy = new_copy(context, request, peer, source.rkey);
+  copy.handle = source.handle;
   copy.want = want;
   if (copy.driver->capabilities().rma_any_thread) {
     start_get(copy);
@@ -144,17 +143,17 @@ void grant(Context& context, Request& request, Peer& peer, std::uint64_t send, s
   if (Sink* const sink = request.receive.sink; sink != nullptr && sink->request_data(context, request, peer, offset))
     return;
   const wire::Cts cts{request.handle, offset, request.expected - offset};
-  link::control(context, peer, wire::Type::cts, send, 0, 0, &cts, sizeof cts);
+  link::send_control(context, peer, {.type = wire::Type::cts, .tag = send, .payload = link::bytes_of(cts)});
 }
 
 /// Gathers what choose_for_receive() asks. What only long messages are asked for is looked up for these alone.
 static ReceiveFacts facts_of(const Context& context, const Request& request, const Peer& peer,
-                             std::span<const std::byte> rkey, std::uint8_t rkey_driver) {
+                             const RemoteSource& source) {
   const DriverInstance* const instance = peer.rail->instance;
   ReceiveFacts facts;
   facts.length = std::min<std::uint64_t>(request.status_length, request.data.length);
   facts.ended = peer.disconnected() || context.stage == Stage::leaving;
-  if (rkey.empty() || instance == nullptr || instance->driver_tag() != rkey_driver) return facts;
+  if (source.rkey.empty() || instance == nullptr || instance->driver_tag() != source.rkey_driver) return facts;
   const drivers::Capabilities& can = instance->driver->capabilities();
   facts.has_key = can.get;
   facts.any_thread = can.rma_any_thread;
@@ -179,30 +178,29 @@ static ReceiveFacts facts_of(const Context& context, const Request& request, con
   receive_path::fail_receive(context, request, CANELE_ECANCELED);
 }
 
-void start_transfer(Context& context, Request& request, Peer& peer, std::uint64_t handle,
-                    std::span<const std::byte> rkey, std::uint8_t rkey_driver) {
+void start_transfer(Context& context, Request& request, Peer& peer, const RemoteSource& source) {
   request.stage = Request::Stage::moving;
   request.moved = request.expected = 0;
   Sink* const sink = request.receive.sink;
   if (sink != nullptr && sink->attach_receive(context, request)) return;
-  const ReceiveFacts facts = facts_of(context, request, peer, rkey, rkey_driver);
+  const ReceiveFacts facts = facts_of(context, request, peer, source);
   switch (choose_for_receive(facts)) {
     case Scheme::nothing:
       if (facts.ended) return fail_to_start(context, request, peer);
       CANELE_COVER(rendezvous_of_nothing);
-      fin(context, peer, handle, CANELE_OK);
+      fin(context, peer, source.handle, CANELE_OK);
       receive_path::complete_receive(context, request, peer, 0);
       return;
     case Scheme::shared_copy:
-      if (rtr::share(context, request, peer, handle, rkey)) return;
+      if (rtr::share(context, request, peer, source)) return;
       [[fallthrough]];  // the receive has too many pieces for its sender
     case Scheme::get:
     case Scheme::async_get:
       CANELE_COVER(rendezvous_gets);
-      begin_get(context, request, peer, handle, facts.length, rkey);
+      begin_get(context, request, peer, source, facts.length);
       return;
     default:
-      stream(context, request, peer, handle, facts.length);
+      stream(context, request, peer, source.handle, facts.length);
   }
 }
 
@@ -314,8 +312,10 @@ static std::vector<OpenDestination>::iterator find_open(RailGroup& group, std::u
                       [&](const OpenDestination& one) { return one.transfer_id == transfer_id; });
 }
 
-int bulk_destination(Context& context, Peer& peer, const DriverInstance& instance, std::uint64_t transfer_id,
-                     std::uint64_t offset, std::uint64_t length, iovec* out, int max) {
+int bulk_destination(Context& context, Peer& peer, const DriverInstance& instance, const BulkRange& range,
+                     std::span<iovec> out) {
+  const auto [transfer_id, offset, length] = range;
+  const int max = static_cast<int>(out.size());
   Request* request = context.transfers.find(transfer_id);
   if (request == nullptr || request->receive.peer != &peer) return 0;
   if (offset >= request->expected || length > request->expected - offset) return 0;
@@ -323,11 +323,11 @@ int bulk_destination(Context& context, Peer& peer, const DriverInstance& instanc
   if (rail == nullptr || !rail->up) return 0;  // a connection that is not used, or that belongs to a disconnected peer
   if (request->receive.sink != nullptr) request->receive.sink->on_bulk_begun();
   std::size_t covered = 0;
-  if (peer.rail_group == nullptr) return data::pieces(request->data, offset, length, out, max, &covered);
+  if (peer.rail_group == nullptr) return data::pieces(request->data, offset, length, out.data(), max, &covered);
   const auto open = find_open(*peer.rail_group, transfer_id);
   const bool is_open = open != peer.rail_group->destinations.end();
   if (is_open && open->instance != &instance) return 0;
-  const int count = data::pieces(request->data, offset, length, out, max, &covered);
+  const int count = data::pieces(request->data, offset, length, out.data(), max, &covered);
   if (count > 0 && !is_open) peer.rail_group->destinations.push_back({&instance, transfer_id});
   return count;
 }

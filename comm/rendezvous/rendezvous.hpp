@@ -14,14 +14,13 @@
 
 #include <span>
 
+#include "comm/rendezvous/parsed_rts.hpp"
 #include "comm/rendezvous/state.hpp"
 
 namespace canele::comm::rendezvous {
 
-/// Moves the data of an announced message to a receive with memory, or ends the receive. `rkey_driver`: the tag of the
-/// driver that made the rkey.
-void start_transfer(Context& context, Request& request, Peer& peer, std::uint64_t handle,
-                    std::span<const std::byte> rkey, std::uint8_t rkey_driver);
+/// Moves the data of an announced message to a receive with memory, or ends the receive.
+void start_transfer(Context& context, Request& request, Peer& peer, const RemoteSource& source);
 /// Returns whether it is better now to copy this send or receive out of the other end's memory, or into it, than to
 /// stream it.
 bool kernel_copies(const Context& context, const Peer& peer, const Request& request);
@@ -44,9 +43,13 @@ void regrant(Context& context, Request& request);
 /// Handles that the peer that sends a transfer's data is disconnected, and that no driver writes that data any more.
 void lost_source(Context& context, Request& request, const Peer& peer);
 
-/// Returns where bulk bytes of transfer `transfer_id` go; see DriverEvents.
-int bulk_destination(Context& context, Peer& peer, const DriverInstance& instance, std::uint64_t transfer_id,
-                     std::uint64_t offset, std::uint64_t length, iovec* out, int max);
+/// Bytes of a transfer.
+struct BulkRange {
+  std::uint64_t transfer_id, offset, length;
+};
+/// Returns how many pieces of `out` say where bulk bytes go; see DriverEvents.
+int bulk_destination(Context& context, Peer& peer, const DriverInstance& instance, const BulkRange& range,
+                     std::span<iovec> out);
 void bulk_written(Context& context, Peer& peer, const DriverInstance& instance, std::uint64_t transfer_id,
                   std::uint64_t length);
 /// Handles that no driver writes to the memory of peer.rail_group->destinations[index] any more.

@@ -86,11 +86,21 @@ void copy_chunk(ltask::Task& task) {
   context.submit(static_cast<rendezvous::TransferDoneOp&>(copy));  // the copy may be gone now
 }
 
-RmaCopy& make(Context& context, Request& request, Peer& peer, ChunkClaims claims, RmaOp op,
-              std::span<const std::byte> rkey) {
-  RmaCopy& copy = rendezvous::new_copy(context, request, peer, rkey);
-  copy.claims = claims;
-  copy.op = op;
+/// What this end does of a shared copy.
+struct OwnPart {
+  ChunkClaims claims;
+  RmaOp op;
+  std::span<const std::byte> rkey;
+  std::uint64_t handle;  ///< the peer's name for its end
+  std::uint64_t want;    ///< bytes that both ends copy
+};
+
+RmaCopy& make(Context& context, Request& request, Peer& peer, const OwnPart& part) {
+  RmaCopy& copy = rendezvous::new_copy(context, request, peer, part.rkey);
+  copy.claims = part.claims;
+  copy.op = part.op;
+  copy.handle = part.handle;
+  copy.want = part.want;
   copy.own = request.handle;
   copy.last = false;
   request.copying = true;
@@ -133,7 +143,7 @@ void send_finished(Context& context, Request& request, Peer& peer, const RmaCopy
   if (!peer.disconnected() && !copy.last) return;
   if (!peer.disconnected()) {
     CANELE_COVER(sender_copied_the_last_chunk);
-    link::control(context, peer, wire::Type::copy_done, copy.handle, 0, 0, nullptr, 0);
+    link::send_control(context, peer, {.type = wire::Type::copy_done, .tag = copy.handle});
     if (copy.claims.any_failed()) return;
   }
   context.sends.remove(request.handle);
@@ -144,16 +154,13 @@ void send_finished(Context& context, Request& request, Peer& peer, const RmaCopy
 
 void receive(Context& context, Request& request, Peer& peer, ChunkClaims claims, std::span<const std::byte> rkey) {
   if (rkey.empty()) return;  // only the sender can copy
-  RmaCopy& copy = make(context, request, peer, claims, RmaOp::get, rkey);
-  copy.handle = request.transfer_id;
-  copy.want = wanted(request);
-  context.tasks.submit(copy);
+  context.tasks.submit(make(context, request, peer, {claims, RmaOp::get, rkey, request.transfer_id, wanted(request)}));
 }
 
 void send(Context& context, Request& request, Peer& peer, ChunkClaims claims, const RtrTable::RemoteRtr& remote_rtr) {
-  RmaCopy& copy = make(context, request, peer, claims, RmaOp::put, {remote_rtr.rkey.data(), remote_rtr.rkey_size});
-  copy.handle = remote_rtr.key;
-  copy.want = std::min<std::uint64_t>(request.data.length, remote_rtr.length);
+  const auto want = std::min<std::uint64_t>(request.data.length, remote_rtr.length);
+  RmaCopy& copy = make(context, request, peer,
+                       {claims, RmaOp::put, {remote_rtr.rkey.data(), remote_rtr.rkey_size}, remote_rtr.key, want});
   context.large.deferred_copies.push_back(&copy);
   context.after_unlock.wake(context.sleeper);
 }

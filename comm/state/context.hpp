@@ -51,6 +51,12 @@ struct State;
 /// presented again, and is then parsed from where it was left.
 extern const char try_later[];
 
+/// A chunk that is to be written into a packet.
+struct ChunkToWrite {
+  wire::Head head;
+  std::byte* out;  ///< where it begins
+  Packet* staged;  ///< the packet, if its driver is handed pieces later; else nullptr
+};
 /// A chunk that was written into a packet.
 struct Written {
   std::byte* end;
@@ -149,8 +155,8 @@ class Context {
   // Of protocol/.
   virtual const char* on_chunk(Peer& peer, const wire::Chunk& chunk) = 0;
   /// Writes the envelope of a large message; see rendezvous/announce.hpp.
-  virtual std::byte* write_rts(Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
-                               const RtrTable::RemoteRtr* offered) = 0;
+  virtual std::byte* write_rts(Peer& peer, Request& request, const ChunkToWrite& chunk,
+                               const RtrTable::RemoteRtr* remote_rtr) = 0;
   /// Moves the data of a large message that was kept, and has met its receive now.
   virtual void start_transfer(Request& request, Message& message) = 0;
   /// A large receive waits in the tables: its sender may be told.

@@ -372,8 +372,8 @@ class TwoDestinations : public testing::Test {
   comm::DriverInstance& instance(std::size_t which) { return *engine().instances[which]; }
   int ask(std::size_t which) {
     iovec piece;
-    return comm::rendezvous::bulk_destination(engine(), engine().peer(1), instance(which), key_, 0, memory_.size(),
-                                              &piece, 1);
+    return comm::rendezvous::bulk_destination(engine(), engine().peer(1), instance(which), {key_, 0, memory_.size()},
+                                              {&piece, 1});
   }
   void bulk_written(std::size_t which) {
     comm::rendezvous::bulk_written(engine(), engine().peer(1), instance(which), key_, memory_.size());

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A request to send (RTS) that has come, after its lengths have been checked.
+//
+// receive_rts makes it.
+//
+// Any thread may use it, under the engine's lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "comm/wire/wire.hpp"
+
+namespace canele::comm::rendezvous {
+
+class Arrival;
+
+/// What a request to send says of its sender's memory.
+struct RemoteSource {
+  std::uint64_t handle;             ///< of the send
+  std::span<const std::byte> rkey;  ///< empty: the memory cannot be read
+  std::uint8_t rkey_driver;         ///< tag of the driver that made the rkey; see DriverInstance::driver_tag()
+};
+
+/// The parts of a request to send, or of a blocked envelope. The spans lie in the packet.
+struct ParsedRts {
+  wire::Head head;
+  wire::Rts rts;
+  std::span<const std::byte> header, rkey;  ///< `rkey`: see RemoteSource
+  Arrival* arrival = nullptr;               ///< of a multicast
+
+  RemoteSource source() const { return {rts.handle, rkey, rts.rkey_driver}; }
+};
+
+}  // namespace canele::comm::rendezvous
