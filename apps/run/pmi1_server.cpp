@@ -152,8 +152,7 @@ void Pmi1Server::execute(int rank, std::string_view line) {
   send_to(rank, text);
   if (c.understands_deaths || !word(words, "key").starts_with("canele.")) return;
   c.understands_deaths = true;
-  for (int other = 0; other < static_cast<int>(clients_.size()); ++other)  // it had not joined when they died
-    if (client(other).dead) send_to(rank, death_of(other));
+  for (const int other : deaths_) send_to(rank, death_of(other));  // it had not joined when they died
 }
 
 /// Returns the reply to a request; "" if there is none.
@@ -292,6 +291,7 @@ std::optional<AbortCall> Pmi1Server::take_abort() { return std::exchange(abort_,
 
 void Pmi1Server::report_death(int rank, int) {
   clients_[static_cast<std::size_t>(rank)].dead = true;
+  deaths_.push_back(rank);
   for (int other = 0; other < static_cast<int>(clients_.size()); ++other)
     if (other != rank && !client(other).dead && client(other).understands_deaths && !client(other).finalized)
       send_to(other, death_of(rank));

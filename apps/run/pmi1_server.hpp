@@ -70,6 +70,7 @@ class Pmi1Server final : public RankServer {
 
   std::string name_;
   std::vector<Client> clients_;
+  std::vector<int> deaths_;  ///< ranks that have died, the first one first: a fence may end at the first report
   std::map<int, std::map<std::string, std::string, std::less<>>> values_;
   int epoll_ = -1;
   bool anyone_joined_ = false;

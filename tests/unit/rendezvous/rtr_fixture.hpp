@@ -15,7 +15,7 @@
 
 #include "comm/state/peer.hpp"
 #include "comm/state/rtr_table.hpp"
-#include "unit/engine/local_job.hpp"
+#include "tests/unit/engine/local_job.hpp"
 
 namespace canele::test::rtrs {
 
