@@ -23,7 +23,7 @@ struct Lifecycle {
   std::unique_ptr<Settings> settings;
   std::unique_ptr<Bootstrap> bootstrap;
   const strategies::StrategyFactory& strategy;
-  bool checksums;                 ///< around every driver, see drivers/decorators/checksum.cpp
+  bool checksums = false;         ///< around every driver, see drivers/decorators/checksum.cpp
   long process;                   ///< to detect a fork
   std::vector<std::byte> secret;  ///< by which ranks of the job prove themselves to each other
   bool serves_bootstrap = false;  ///< the bootstrap has no thread of its own

@@ -270,13 +270,13 @@ Engine::Engine(EngineParts parts)
       lifecycle{.settings = std::move(parts.settings),
                 .bootstrap = std::move(parts.bootstrap),
                 .strategy = *parts.strategy,
-                .checksums = lifecycle.settings->text(Setting::checksum) == "packets",
                 .process = platform.process(),
                 .secret = std::vector<std::byte>(secret_size)},
       progress(platform, *this, idle_budget(*lifecycle.settings, is_oversubscribed(platform, *lifecycle.bootstrap)),
                idle_budget(*lifecycle.settings, is_oversubscribed(platform, *lifecycle.bootstrap, 2)), oversubscribed),
       placement{.cores = std::move(parts.cores), .on_this_machine = parts.on_this_machine},
       diagnostics{.check_hang = parts.check_hang} {
+  lifecycle.checksums = lifecycle.settings->text(Setting::checksum) == "packets";
   if (!lifecycle.settings->text(Setting::trace).empty())
     start_tracing(lifecycle.settings->number(Setting::trace_events));
   multicasts.session.context = this;
