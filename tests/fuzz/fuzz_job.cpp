@@ -53,7 +53,7 @@ FuzzJob::~FuzzJob() {
   honest_message_arrives();
   end_all();
   FUZZ_CHECK(posts_.empty());
-  FUZZ_CHECK(engine_->sends.used() == 0 && engine_->transfers.used() == 0 && engine_->large.pulls == 0);
+  FUZZ_CHECK(engine_->sends.used() == 0 && engine_->transfers.used() == 0 && engine_->large.active_copies == 0);
   for (canele_session_t* session : sessions_) FUZZ_CHECK(canele_session_close(session) == CANELE_OK);
   const bool none_left = engine_->counters.read(comm::Counter::unexpected_now) == 0;  // of sessions never opened here
   for (const auto& one : engine_->active_peers) FUZZ_CHECK(!none_left || one->receive_window.stored == 0);

@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   }
   Terms terms, terms_again;
   if (unpack(bytes, &terms)) {
-    FUZZ_CHECK(terms.window > 0);
+    FUZZ_CHECK(terms.unacked_limit > 0);
     const auto made = pack(terms);
     FUZZ_CHECK(unpack(made, &terms_again) && pack(terms_again) == made);
   }
