@@ -135,7 +135,7 @@ std::byte* Engine::write_route(const Request& send, std::byte* out) const {
   return multicast::write_route(*this, destination_send_of(send), out);
 }
 
-bool Engine::is_read_elsewhere(const Request& request) const { return multicast::has_parent(request); }
+bool Engine::is_read_elsewhere(const Request& send) const { return destination_send_of(send).parent >= 0; }
 
 const drivers::MemoryKey& Engine::segment_key_of(const Request& send) const {
   return destination_send_of(send).multicast->segment_key;

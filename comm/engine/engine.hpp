@@ -292,7 +292,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   void buffered_send_done(Request& request) override;
   std::size_t route_size(const Request& send) const override;
   std::byte* write_route(const Request& send, std::byte* out) const override;
-  bool is_read_elsewhere(const Request& request) const override;
+  bool is_read_elsewhere(const Request& send) const override;
   const drivers::MemoryKey& segment_key_of(const Request& send) const override;
   void forward_paused(Request& forward) override;
 

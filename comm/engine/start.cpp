@@ -272,7 +272,7 @@ Engine::Engine(EngineParts parts)
                 .strategy = *parts.strategy,
                 .process = platform.process(),
                 .secret = std::vector<std::byte>(secret_size)},
-      progress(platform, *this, idle_budget(*lifecycle.settings, is_oversubscribed(platform, *lifecycle.bootstrap)),
+      progress(platform, *this, idle_budget(*lifecycle.settings, oversubscribed),
                idle_budget(*lifecycle.settings, is_oversubscribed(platform, *lifecycle.bootstrap, 2)), oversubscribed),
       placement{.cores = std::move(parts.cores), .on_this_machine = parts.on_this_machine},
       diagnostics{.check_hang = parts.check_hang} {

@@ -23,10 +23,5 @@ void begin(Context& context, CallOp& op);
 /// route_size() returns the bytes that the route of a send takes in its envelope; write_route() writes them.
 std::size_t route_size(const DestinationSend& send);
 std::byte* write_route(const Context& context, const DestinationSend& send, std::byte* out);
-/// Returns whether the destination of the send takes its data from another rank than this one.
-inline bool has_parent(const Request& request) {
-  return request.role == Request::InternalRole::destination_send &&
-         static_cast<const DestinationSend&>(request).parent >= 0;
-}
 
 }  // namespace canele::comm::multicast

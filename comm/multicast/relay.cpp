@@ -300,7 +300,7 @@ class MulticastArrival final : public rendezvous::Arrival {
   Sink& announced(const wire::Rts& rts, Session& session) override {
     return note_announced(context_, root_, route, rts, session);
   }
-  void refused(int reason) override { multicast::on_rejected(context_, *find(context_, root_.rank, id()), reason); }
+  void rejected(int reason) override { multicast::on_rejected(context_, *find(context_, root_.rank, id()), reason); }
   void kept() override {
     if (IncomingMulticast* const incoming = find(context_, root_.rank, id()); incoming != nullptr)
       answer_early_cts(context_, *incoming);

@@ -45,7 +45,7 @@ bool store_unexpected(Context& context, Session& session, PostedNode* node, Mess
 struct Unexpected {
   std::uint64_t tag;
   std::uint64_t length;
-  std::uint64_t charged;  ///< what it cost; 0: it is a mere offer
+  std::uint64_t charged;  ///< what it cost; 0: it is only a blocked envelope
   PostedNode* node;       ///< of the unbound receive that it has matched; nullptr: no receive waits for it
 };
 /// Answers for a message for which there is no memory. If no receive waits for it, it comes again. An unbound receive

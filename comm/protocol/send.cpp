@@ -87,8 +87,8 @@ std::size_t fast_limit(const Context& context, const DriverInstance& instance) {
   return std::min(eager_limit(context, instance), Rail::longest_fast) + 1;
 }
 
-/// Looks for an remote_rtr receive of the peer for an envelope that is being written for (session, tag). Returns true
-/// if the envelope is for it; the offer is then forgotten here.
+/// Looks for an RTR of the peer for an envelope that is being written for (session, tag). Returns true, and forgets the
+/// RTR here, if the envelope is for it.
 bool consume(Context& context, Peer& peer, const Session& session, std::uint64_t tag, RtrTable::RemoteRtr* remote_rtr) {
   if (peer.rtr_table == nullptr) return false;
   std::vector<RtrTable::RemoteRtr>& theirs = peer.rtr_table->remote;

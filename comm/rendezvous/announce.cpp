@@ -18,13 +18,15 @@
 namespace canele::comm::rendezvous {
 namespace {
 
+/// Gathers what choose_for_send() asks, but for the RTR. What does not count for a message is not looked up for it.
 SendFacts facts_of(const Context& context, const Peer& peer, const Request& request) {
-  const drivers::Capabilities& can = peer.rail->instance->driver->capabilities();
   SendFacts facts;
   facts.length = request.data.length;
   facts.copied = request.role == Request::InternalRole::in_segment || request.role == Request::InternalRole::buffered;
+  if (facts.copied) return facts;
   facts.read_elsewhere = request.role == Request::InternalRole::destination_send && context.is_read_elsewhere(request);
   facts.part_of_other = request.role != Request::InternalRole::none;
+  const drivers::Capabilities& can = peer.rail->instance->driver->capabilities();
   facts.gets = can.get;
   facts.any_thread = can.rma_any_thread;
   facts.copy_pays = can.get && kernel_copies(context, peer, request);

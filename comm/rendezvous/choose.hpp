@@ -16,6 +16,8 @@
 #include <iterator>
 #include <utility>
 
+#include "comm/state/rtr_table.hpp"
+
 namespace canele::comm::rendezvous {
 
 enum class Scheme : std::uint8_t {
@@ -55,8 +57,6 @@ struct ReceiveFacts {
 };
 /// A message that is not longer, in bytes, is copied by one end alone.
 inline constexpr std::uint64_t longest_for_one = 128 * 1024;
-/// A receive that is shorter, in bytes, is not worth an RTR.
-inline constexpr std::uint64_t shortest_rtr = 32 * 1024;
 
 /// One rule: `when` says in words what `holds` checks.
 template <typename Facts>
@@ -72,7 +72,9 @@ inline constexpr Rule<SendFacts> send_rules[] = {
     {Scheme::get, "the data lies in a segment that the peer reads", [](const SendFacts& f) { return f.copied; }},
     {Scheme::receiver_initiated,
      "the peer has sent an RTR for it, at least 32 KiB, and a kernel copy pays; no multicast, not buffered",
-     [](const SendFacts& f) { return f.remote_rtr && !f.part_of_other && f.length >= shortest_rtr && f.copy_pays; }},
+     [](const SendFacts& f) {
+       return f.remote_rtr && !f.part_of_other && f.length >= RtrTable::shortest && f.copy_pays;
+     }},
     {Scheme::get, "the driver gets from any thread, a kernel copy pays, at most 16 pieces",
      [](const SendFacts& f) { return f.gets && f.any_thread && f.copy_pays && f.few_pieces; }},
     {Scheme::async_get, "the driver gets by itself, at most 8 pieces, and the RTS asks for no FIN",

@@ -65,7 +65,7 @@ struct UnexpectedRts {
   const ParsedRts& parsed = unexpected.parsed;
   if (unexpected.node != nullptr && parsed.arrival != nullptr) {
     parsed.arrival->announced(parsed.rts, unexpected.session);
-    parsed.arrival->refused(CANELE_ENOMEM);
+    parsed.arrival->rejected(CANELE_ENOMEM);
   } else if (unexpected.node != nullptr) {
     fin(context, peer, parsed.rts.handle, CANELE_ENOMEM);
   }
@@ -74,7 +74,7 @@ struct UnexpectedRts {
 
 /// Rejects a multicast that cannot be filed. It does not come again, because it is known by now.
 [[gnu::cold]] const char* reject_multicast(Context& context, Peer& peer, Arrival& arrival, std::uint64_t charged) {
-  arrival.refused(CANELE_ENOMEM);
+  arrival.rejected(CANELE_ENOMEM);
   if (charged == 0) return nullptr;
   credit_receiver::stored(peer, charged);
   credit_receiver::released(context, peer, charged);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Takes requests to send (RTS), and offers of messages without credit: matches them, keeps them, or starts their
+// Takes requests to send (RTS), and blocked envelopes: matches them, keeps them, or starts their
 // transfer.
 //
 // Called by the thread that holds the engine's lock.
@@ -22,8 +22,8 @@ class Arrival {
   /// Handles that the envelope is right, and its message is going to be matched or kept. Returns the sink of its data.
   virtual Sink& announced(const wire::Rts& rts, Session& session) = 0;
   /// Handles that no receive will ever take the message. Follows announced().
-  virtual void refused(int reason) = 0;
-  /// Handles that the message is kept. Follows announced(). Its session may have refused it meanwhile.
+  virtual void rejected(int reason) = 0;
+  /// Handles that the message is kept. Follows announced(). Its session may have rejected it meanwhile.
   virtual void kept() = 0;
 
  protected:

@@ -10,14 +10,11 @@
 
 #include "comm/link/queue.hpp"
 #include "comm/protocol/send.hpp"
-#include "comm/rendezvous/choose.hpp"
 #include "comm/rendezvous/shared_copy.hpp"
 #include "comm/state/payload.hpp"
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::rtr {
-
-static_assert(rendezvous::shortest_rtr == RtrTable::shortest);
 
 namespace {
 
@@ -189,12 +186,9 @@ bool has_line(const Peer& peer) {
   return free_line(peer) >= 0 || moving(peer) >= peer.rail->lines.count / 2;  // else RTRs have them, perhaps for long
 }
 
-bool is_worthwhile(const Context& context, const Peer& peer, const Request& request) {
-  return request.data.length >= RtrTable::shortest && rendezvous::kernel_copies(context, peer, request);
-}
-
 void send(Context& context, Request& request, Peer& peer) {
-  if (!shares(context, peer) || !is_worthwhile(context, peer, request) || copies_alone(context, request.data.length))
+  if (request.data.length < RtrTable::shortest || !shares(context, peer) ||
+      !rendezvous::kernel_copies(context, peer, request) || copies_alone(context, request.data.length))
     return;
   if (!context.matcher.is_next(request.session->match, request.receive.node)) return;
   Opened opened;

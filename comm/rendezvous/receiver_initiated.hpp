@@ -34,8 +34,6 @@
 
 namespace canele::comm::rtr {
 
-/// Returns whether this message moves faster if either end may copy it. The peer is connected.
-bool is_worthwhile(const Context& context, const Peer& peer, const Request& request);
 /// Returns whether either end can copy the data of a receive from this peer.
 bool shares(const Context& context, const Peer& peer);
 /// Returns whether this end alone copies. It does so if all threads of the program want cores, and the copy takes less
@@ -57,7 +55,7 @@ ChunkClaims claims_of(const Peer& peer, const Request& request);
 void forget_session(Context& context, const Session& session);
 const char* on_rtr(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
 
-/// Shares the copy of a send whose announcement has met a receive that was not offered, after choose_for_receive() has
+/// Shares the copy of a send whose announcement has met a receive without an RTR, after choose_for_receive() has
 /// chosen so. Returns false if the receive has too many pieces for its sender; this end has to copy alone then.
 bool share(Context& context, Request& request, Peer& peer, const rendezvous::RemoteSource& source);
 const char* on_shared_copy(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);

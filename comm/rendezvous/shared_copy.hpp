@@ -15,10 +15,6 @@
 
 namespace canele::comm::shared_copy {
 
-/// The size of a chunk, in bytes, unless the message needs larger ones. One end alone copies a message that is not
-/// longer.
-inline constexpr std::uint64_t least_chunk = 128 * 1024;
-
 /// Receiver: starts to copy, when the message of a receive with an RTR is announced.
 void receive(Context& context, Request& request, Peer& peer, ChunkClaims claims, std::span<const std::byte> rkey);
 /// Sender: prepares to copy, when the message for a receive whose RTR this end has acquired is being announced. The

@@ -169,8 +169,8 @@ class Context {
   /// Returns the bytes that the route of a send takes in its envelope; write_route() writes them.
   virtual std::size_t route_size(const Request& send) const = 0;
   virtual std::byte* write_route(const Request& send, std::byte* out) const = 0;
-  /// Returns whether the destination takes its data from another rank than this one.
-  virtual bool is_read_elsewhere(const Request& request) const = 0;
+  /// Returns whether the destination of a send takes its data from another rank than this one.
+  virtual bool is_read_elsewhere(const Request& send) const = 0;
   /// Returns where the destination of a segment_key send finds the data.
   virtual const drivers::MemoryKey& segment_key_of(const Request& send) const = 0;
   /// A forward has sent all that it could.
