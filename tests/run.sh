@@ -363,27 +363,6 @@ run_flip() {
   return "$status"
 }
 
-# starpu14 TIMES DRIVER...: runs the tests of StarPU 1.4; those named coop* must use multicasts, which is their purpose.
-# This release has no source package of StarPU 1.4. Where that of the next release cannot be had either, it is skipped.
-starpu14() {
-  local status=0 driver times=$1
-  local tree=$root/build/starpu/canele-forky
-  shift
-  build starpu14 "StarPU 1.4" || status=$?
-  if [[ $status -eq 77 ]]; then
-    count 0 0 1
-    return 77
-  fi
-  [[ $status -eq 0 ]] || return "$status"
-  one_check streamed "$logs/symbols14.log" "$here/starpu/symbols.py" --library "$prefix"/lib/libcanele_mpi.so \
-    --starpu "$tree" --list "$here/starpu/symbols-1.4.10.txt" || status=1
-  for driver in "$@"; do
-    suite "starpu14-$driver" --driver "$driver" --starpu "$tree" --runs "$times" --multicasts '^coop' \
-      --results "$root/build/starpu14-results" || status=1
-  done
-  return "$status"
-}
-
 # Prints why the fuzz targets cannot be built; nothing if they can.
 fuzzer_missing() {
   local program=$root/build/fuzz-check

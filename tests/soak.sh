@@ -34,13 +34,25 @@ soak_strategies() {
   return "$status"
 }
 
+# Runs the tests of StarPU 1.4; those named coop* must use multicasts, which is their purpose. This release has no
+# source package of StarPU 1.4. Where that of the next release cannot be had either, it is skipped.
 soak_starpu14() {
-  local status=0 driver
-  starpu14 3 shm tcp || status=$?
-  [[ $status -ne 77 ]] || return 0
+  local status=0 driver tree=$root/build/starpu/canele-forky
+  local results=(--results "$root/build/starpu14-results")
+  build starpu14 "StarPU 1.4" || status=$?
+  if [[ $status -eq 77 ]]; then
+    count 0 0 1
+    return 0
+  fi
+  [[ $status -eq 0 ]] || return "$status"
+  one_check streamed "$logs/symbols14.log" "$here/starpu/symbols.py" --library "$prefix"/lib/libcanele_mpi.so \
+    --starpu "$tree" --list "$here/starpu/symbols-1.4.10.txt" || status=1
   for driver in shm tcp; do
-    suite "examples14-$driver" --driver "$driver" --examples --starpu "$root/build/starpu/canele-forky" \
-      --results "$root/build/starpu14-results" || status=1
+    suite "starpu14-$driver" --driver "$driver" --starpu "$tree" --runs 3 --multicasts '^coop' "${results[@]}" \
+      || status=1
+  done
+  for driver in shm tcp; do
+    suite "examples14-$driver" --driver "$driver" --examples --starpu "$tree" "${results[@]}" || status=1
   done
   return "$status"
 }
