@@ -23,7 +23,17 @@ import sys
 from source import Tree
 
 LIST = pathlib.Path(__file__).with_name("dictionary.txt")
-Row = collections.namedtuple("Row", "old new prose exception")
+
+
+class Row(collections.namedtuple("Row", "old new prose exception")):
+    """One row of the list: `old` as words, `exception` as a regular expression or None."""
+
+    __slots__ = ()
+
+    def forbids(self, path, text):
+        return self.exception is None or not self.exception.search(f"{path}:{text}")
+
+
 # What tells of the past, or compares vocabularies, uses old names on purpose.
 HISTORY = ("docs/notes/", "CHANGELOG.md", "docs/glossary.md", "tests/tidy/dictionary", "tests/tidy/rules_text.py",
            "tests/fuzz/corpus/")
@@ -84,13 +94,13 @@ def findings(file, index):
     found = []
     for line, name in names_in(file):
         for row in index.rows_of(name):
-            if row.exception is None or not row.exception.search(f"{file.path}:{name}"):
+            if row.forbids(file.path, name):
                 found.append((line, name, row))
     here = [(row, pattern) for row, pattern in index.prose if pattern.search(file.text)]
     for number, text in enumerate(file.lines, 1) if here else []:
         for row, pattern in here:
             match = pattern.search(text)
-            if match and (row.exception is None or not row.exception.search(f"{file.path}:{text}")):
+            if match and row.forbids(file.path, text):
                 found.append((number, match.group(0), row))
     return found
 
