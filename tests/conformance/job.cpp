@@ -90,7 +90,7 @@ void Job::at(const char* where) { std::snprintf(place_.text, sizeof place_.text,
 bool Job::surprised() {
   for (const auto& [peer, why] : node.failures) {
     if (may_fail.count(peer) == 1) continue;
-    ADD_FAILURE() << "failed(" << peer << ", " << why.second << ") that nobody caused; at: " << place_.text;
+    ADD_FAILURE() << "failed(" << peer << ", " << why.second << ") without a cause; at: " << place_.text;
     return true;
   }
   return false;

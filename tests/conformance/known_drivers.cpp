@@ -79,7 +79,8 @@ constexpr KnownDriver known[] = {
      .put = true,
      .local = true,
      .cannot = "killed",
-     .because = "libfabric's shm has one queue for all senders, and who is killed while it fills its slot stops it"},
+     .because =
+         "libfabric's shm has one queue for all senders, and a sender that is killed while it fills its slot stops it"},
     {.variant = "ofi_udp_rxd",
      .name = "ofi",
      .min_inline = 32,

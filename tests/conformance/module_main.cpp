@@ -23,7 +23,7 @@ constexpr char usage[] =
     "  --no-secret           it does not reject a peer without the job's secret\n"
     "  --leaves-files        its library leaves files in /dev/shm after kill -9\n"
     "  --keeps-descriptors   its library keeps descriptors after close()\n"
-    "  --parts-survivors     who is killed while it sends may cost survivors their connections\n";
+    "  --parts-survivors     a rank that is killed while it sends may cost survivors their connections\n";
 
 int wrong(const std::string& what) {
   std::fprintf(stderr, "conformance_module: %s\n%s", what.c_str(), usage);

@@ -47,7 +47,7 @@ class Queue {
           ++sent_;
           quiet = 0;
         }
-        ASSERT_LT(sent_ * size_, most_queued) << "never full, though nobody reads";
+        ASSERT_LT(sent_ * size_, most_queued) << "never full, though no rank reads";
         continue;
       }
       ++quiet;
@@ -133,7 +133,7 @@ void back_pressure_of_bulk(Job& job) {
       while (!job.owed(peer) && sent * source.size() < most_queued) push(), quiet = 0;
       if (!job.is_alone()) job.node.poll();
     }
-    ASSERT_TRUE(job.owed(peer)) << "never full, though nobody reads";
+    ASSERT_TRUE(job.owed(peer)) << "never full, though no rank reads";
     if (!job.barrier("the queue is full of bulk")) return;
     ASSERT_TRUE(job.until([&] { return !job.owed(peer); }, "ready() after full"));
     push();
@@ -272,7 +272,7 @@ void close_while_pending(Job& job) {
     for (std::uint64_t i = 0; !job.owed(job.partner()) && i * size < most_queued; ++i) {
       job.try_send(job.partner(), pattern(size, i));
     }
-    EXPECT_TRUE(job.owed(job.partner())) << "never full, though nobody reads";
+    EXPECT_TRUE(job.owed(job.partner())) << "never full, though no rank reads";
     job.node.close();
     job.hold("closed");
     return;

@@ -7,7 +7,7 @@ Usage: tests/tidy/english.py [--list] [--root DIRECTORY] [PATH]...
 Without --list: one row a directory. With --list: every finding, as FILE:LINE: what. A PATH limits it to what begins so.
 "Who", "nobody" and their like stand for persons in this project's text. A thread, a caller, a rank or a driver has a
 name (CONTRIBUTING.md, section English). The tidy rule `english` (rules_text.py) holds the whole
-tree to its limits.
+tree to its limits, and allows none of these words in messages.
 """
 import argparse
 import collections
@@ -15,7 +15,7 @@ import pathlib
 import re
 import sys
 
-from source import LITERAL, Tree
+from source import LITERAL, Tree, line_of
 
 WHO = re.compile(r"\b(who|whoever|whom)\b", re.IGNORECASE)
 BODY = re.compile(r"\b(some|any|no|every)body\b", re.IGNORECASE)
@@ -107,6 +107,15 @@ def findings(file):
         if count > LONG:
             found.append((number, "too long" if count > TOO_LONG else "long", f"{count} words: {text[:60]}..."))
     return found, len(lines), len(every)
+
+
+def persons_in_messages(file):
+    """[(line, word)] of words for persons in the messages of a C or C++ file: literals of more than one word."""
+    if not file.is_cpp:
+        return []
+    return [(line_of(file.text, match.start()), word.group(0)) for match in LITERAL.finditer(file.text)
+            if not match.group("comment") and " " in match.group(0).strip() for pattern in (WHO, BODY)
+            for word in pattern.finditer(match.group(0))]
 
 
 def is_text(file):

@@ -210,7 +210,7 @@ RULES = [
     (
         "layers",
         check_layers,
-        "who may include whom",
+        "which room may include which",
         [
             ({"ltask/a.hpp": '#include "comm/b.hpp"\n', "comm/b.hpp": ""}, 1),
             ({"ltask/a.hpp": "#include <sys/epoll.h>\n#include <atomic>\n#include <hwloc.h>\n"}, 1),

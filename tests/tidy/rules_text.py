@@ -97,8 +97,11 @@ ENGLISH_LIMITS = {"who": ("lines", 1000), "body": ("lines", 1000), "too long": (
 
 
 def check_english(tree):
-    """Words for persons, and long sentences, where the tree has more of them than it may."""
+    """Words for persons in messages; and these words and long sentences, where the tree has more than it may."""
     files = tree.select(english.is_text)
+    for file in files:
+        for line, word in english.persons_in_messages(file):
+            yield file.path, line, f"message: {word} (CONTRIBUTING.md, English)"
     total = english.measure(files)
     broken = {kind for kind, (of, per) in ENGLISH_LIMITS.items() if total[kind] * per > total[of]}
     for file in files if broken else []:
@@ -233,6 +236,8 @@ RULES = [
         [
             ({"a.cpp": "// Whoever calls it waits.\n"}, 1),
             ({"a.md": "Nobody calls it.\n"}, 1),
+            ({"a.cpp": "EXPECT_TRUE(x) << \"who waits is woken\";\n"}, 1),
+            ({"a.cpp": "start(\"nobody\");\n"}, 0),
             ({"a.py": "# " + "word " * 31 + "end.\n"}, 1),
             ({"a.cpp": "// The caller waits.\nconst char* who = nullptr;\n", "a.md": "`nobody` is a name.\n"}, 0),
         ],

@@ -163,7 +163,7 @@ void Explorer::choose() {
     if (enabled == 0) {
       const bool all =
           std::all_of(threads_.begin(), threads_.begin() + spawned_, [](const Thread& thread) { return thread.ended; });
-      if (!all) fail("nobody can go on: a wake-up was lost");
+      if (!all) fail("no thread can go on: a wake-up was lost");
       return give_up();
     }
     const int id = decide(enabled);

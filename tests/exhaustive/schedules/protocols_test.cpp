@@ -301,7 +301,7 @@ struct Served {
     room.leave();
   }
   void check() {
-    if (served != Threads) Explorer::current()->fail("somebody was turned away and not served");
+    if (served != Threads) Explorer::current()->fail("a thread was turned away and not served");
   }
   ltask::CombiningTryLock lock;
   Room room;

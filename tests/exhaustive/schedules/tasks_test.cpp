@@ -38,7 +38,7 @@ struct Looking {
     for (Counted* const task : {&first, &second}) tasks.submit(*task);
     Explorer::current()->spawn([this] { tasks.run(1); });
     Explorer::current()->spawn([this] {
-      if (!tasks.has_work()) Explorer::current()->fail("a task that nobody has taken is not seen");
+      if (!tasks.has_work()) Explorer::current()->fail("a task that no thread has taken is not seen");
     });
   }
   void check() {

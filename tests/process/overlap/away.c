@@ -42,7 +42,7 @@ __attribute__((noinline, no_sanitize("thread"))) static void look(const uint64_t
   const double begin = now_ms();
   while (*last != seed + words - 1 && (moves || now_ms() - begin < look_ms)) {
   }
-  if (!moves && *last == seed + words - 1) fail("the data came without anybody's progress");
+  if (!moves && *last == seed + words - 1) fail("the data came without progress");
 }
 
 static void one_round(canele_session_t *session, int rank, uint64_t *data, uint64_t seed, int moves, const char *file) {

@@ -120,7 +120,7 @@ class Exchange {
     canele_request_t* both[] = {&never, &request};
     std::size_t which = 0;
     must(canele_wait_any(2, both, &which, nullptr), "wait for any");
-    if (which != 1) must(CANELE_EINVAL, "wait for any: a message that nobody has sent");
+    if (which != 1) must(CANELE_EINVAL, "wait for any: a message that no rank has sent");
     canele_cancel(&never);
     if (canele_wait(&never, nullptr) != CANELE_ECANCELED) must(CANELE_EINVAL, "wait for a cancelled receive");
   }

@@ -26,7 +26,7 @@ using canele::comm::Blob;
 using canele::comm::Bootstrap;
 
 constexpr std::uint64_t second = 1'000'000'000;
-constexpr std::uint64_t patience = 300 * second;  // a oversubscribed machine takes long to start 64 ranks
+constexpr std::uint64_t patience = 300 * second;  // an oversubscribed machine takes long to start 64 ranks
 
 [[noreturn]] void misbehaved(const std::string& what) {
   std::fprintf(stderr, "rank program: %s\n", what.c_str());
@@ -188,7 +188,7 @@ int late_for_fence(Bootstrap& job, int odd) {
   std::string why;
   if (job.rank() == odd) {
     // Stays for 8 seconds: whether this rank still lives when the others give up does not change what they are told.
-    must(!ask(job, (odd + 1) % job.size(), "never", 8 * second)->wait(job).ok, "a key that nobody put was found");
+    must(!ask(job, (odd + 1) % job.size(), "never", 8 * second)->wait(job).ok, "a key that no rank put was found");
   } else {
     must(!job.commit_and_fence(10 * second, &why), "a fence without rank " + std::to_string(odd) + " succeeded");
     std::printf("fence: %s\n", why.c_str());

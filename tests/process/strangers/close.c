@@ -48,7 +48,7 @@ static void expect_ends(canele_request_t *requests) {
     fprintf(stderr, "send %d ended with %d, cancelled %d; wanted %d\n", i, code, status.cancelled, wanted);
     exit(1);
   }
-  must(strstr(canele_error_detail(), "rank") != NULL, "the words name nobody");
+  must(strstr(canele_error_detail(), "rank") != NULL, "the words name no rank");
 }
 
 /* Sends more than rank 1 has memory for: all sends end, the last ones only when rank 1 is finalized. */

@@ -222,7 +222,7 @@ TEST_P(PointToPoint, CancelAndProbe) {
   ASSERT_EQ(found, 1);
   canele_request_t second{};
   canele_improbe(s_[1], 0, 6, CANELE_TAG_EXACT, &found, &second, &status);
-  EXPECT_EQ(found, 0) << "a matched message is nobody else's";
+  EXPECT_EQ(found, 0) << "a matched message belongs to one receive";
   const canele_data_t data = canele_data_contiguous(&value, sizeof value);
   ASSERT_EQ(canele_receive_bind(&receive, &data), CANELE_OK);
   ASSERT_TRUE(job_.finish(receive));

@@ -229,7 +229,7 @@ TEST(Pmi1Client, TheConnectionMayEndAfterEveryByte) {
     EXPECT_TRUE(told.ok || told.why == "the connection to the launcher is lost") << told.why;
     job.ask(late, 1, "address");
     EXPECT_TRUE(late.times == 1 && !late.ok) << "asked after the end";
-    EXPECT_EQ(job.client.output(), "") << "there is nobody to say it to";
+    EXPECT_EQ(job.client.output(), "") << "there is no launcher to say it to";
     EXPECT_EQ(job.client.next_time(), Pmi1Client::never);
   }
 }
@@ -573,7 +573,7 @@ TEST_F(Pmi1Bootstrap, ALostLauncherEndsQuestionsOnce) {
   connection.close_other();
   EXPECT_TRUE(job->progress(soon));
   EXPECT_EQ(times, 1);
-  EXPECT_FALSE(job->progress(one_ms)) << "nobody is woken by a closed connection again and again";
+  EXPECT_FALSE(job->progress(one_ms)) << "no thread is woken by a closed connection again and again";
   EXPECT_FALSE(job->put("k", {}, &why));
   EXPECT_FALSE(job->fence(60 * soon, &why));
   EXPECT_EQ(why, "the connection to the launcher is lost");

@@ -48,7 +48,7 @@ class Scripted final : public ProcessBootstrap {
   bool commit_and_fence(std::uint64_t timeout_ns, std::string* why) override { return fence(timeout_ns, why); }
   bool fence(std::uint64_t, std::string* why) override {
     script_.done.emplace_back("fence");
-    if (!script_.fence_ends_well) *why = "somebody is missing";
+    if (!script_.fence_ends_well) *why = "a rank is missing";
     return script_.fence_ends_well;
   }
   void get(int, std::string_view key, std::uint64_t, Deliver deliver) override {
@@ -148,7 +148,7 @@ TEST_F(Engines, ThatNotAllRanksHaveGiveTheirNumberBack) {
   script.fence_ends_well = false;
   auto first = join();
   EXPECT_FALSE(first->commit_and_fence(long_enough, &why));
-  EXPECT_EQ(why, "somebody is missing");
+  EXPECT_EQ(why, "a rank is missing");
   first.reset();
   join().reset();  // one that has not met the others
   script.fence_ends_well = true;
@@ -158,7 +158,7 @@ TEST_F(Engines, ThatNotAllRanksHaveGiveTheirNumberBack) {
   script.fence_ends_well = false;
   EXPECT_FALSE(join()->commit_and_fence(long_enough, &why));
   EXPECT_EQ(why,
-            "somebody is missing; this is engine 2 of its process, and all ranks must create their engines in the "
+            "a rank is missing; this is engine 2 of its process, and all ranks must create their engines in the "
             "same order");
 }
 

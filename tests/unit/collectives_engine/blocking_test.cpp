@@ -338,7 +338,7 @@ TEST(Blocking, EndsWithItsGroup) {
       EXPECT_EQ(status.error, CANELE_EPROTOCOL);
       EXPECT_EQ(status.source, wrong_one);
       const canele_collective_options_t plain = blocking();
-      EXPECT_EQ(canele_ibarrier(ranks.group(rank), &plain, &later), CANELE_OK) << "it is over: nobody is waited for";
+      EXPECT_EQ(canele_ibarrier(ranks.group(rank), &plain, &later), CANELE_OK) << "it is over: no rank is waited for";
       canele_request_status(&later, &status);
       EXPECT_EQ(status.error, CANELE_EPROTOCOL);
       EXPECT_EQ(canele_ibarrier(ranks.group(rank), &plain, nullptr), CANELE_EPROTOCOL);

@@ -193,7 +193,7 @@ TEST(Events, ACallCopiesNoLongMessageThatIsThere) {
     Everywhere next(ranks, {Op::bcast, 2, 100});
     next.start(1);
     EXPECT_GE(engine.large.active_copies, 1u) << op_names[static_cast<int>(op)] << ": nor does the next call copy it";
-    EXPECT_NE(all.side(1).check(), "") << op_names[static_cast<int>(op)] << ": nobody has made progress yet";
+    EXPECT_NE(all.side(1).check(), "") << op_names[static_cast<int>(op)] << ": no rank has made progress yet";
     next.start(0);
     all.finish("copied later");
     next.finish("next");

@@ -88,8 +88,8 @@ TEST_F(Death, NobodyWaitsForWhoHasGivenUp) {
   EXPECT_FALSE(second.done(0)) << "rank 1 has not asked for it";
   first.start(1, &flat);
   die();
-  ends_with_the_victim(first.request(1), "who notices");
-  for (const int rank : {0}) ends_with_the_victim(second.request(rank), "who is ahead");
+  ends_with_the_victim(first.request(1), "the rank that notices");
+  for (const int rank : {0}) ends_with_the_victim(second.request(rank), "the rank that is ahead");
 }
 
 /// A message that was laid down for the victim is removed, although its sender has continued.

@@ -155,7 +155,7 @@ TEST_P(Unauthenticated, AreLeftToTheKernelOnceAllAreUp) {
     flood.come(1);
     pass_time();
   }
-  EXPECT_GT(flood.answered(), 0) << "a rank is missing again: who comes for it is told why not";
+  EXPECT_GT(flood.answered(), 0) << "a rank is missing again: a peer that comes for it is told why not";
 }
 
 TEST_P(Unauthenticated, AFloodWakesASleeperSeldom) {

@@ -149,7 +149,7 @@ TEST_F(ComeBack, AConnectionWithTheDeadIsToldToItsDriver) {
   job_->bury(1, 1);
   scripts[0].connects = {111};
   hear();
-  EXPECT_EQ(scripts[0].deaths, 1) << "nobody else would end this connection";
+  EXPECT_EQ(scripts[0].deaths, 1) << "no other rank would end this connection";
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ TEST_P(HostModes, ItsIdleHook) {
 TEST_P(HostModes, Nothing) {
   post_both();
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
-  EXPECT_FALSE(done()) << "a large message needs somebody at the other end";
+  EXPECT_FALSE(done()) << "a large message needs progress at the other end";
   std::thread other([&] { wait_for_all(ranks_[1]); });
   wait_for_all(ranks_[0]);
   other.join();

@@ -63,7 +63,7 @@ TEST_F(LockBudget, WhoLeavesTheLockRunsSoManyAndNoMore) {
   engine().unlock();
   EXPECT_EQ(run_for_others() - before, most_served);
   EXPECT_TRUE(engine().lock.seems_put_down());
-  EXPECT_FALSE(engine().lock.try_lock()) << "who has something to post first must not overtake what is linked";
+  EXPECT_FALSE(engine().lock.try_lock()) << "a thread with something to post first must not overtake what is linked";
   while (engine().lock.seems_put_down()) {
     const std::uint64_t at_first = run_for_others();
     job_->step_all();

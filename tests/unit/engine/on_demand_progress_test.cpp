@@ -189,7 +189,7 @@ TEST(OnDemandThread, LeavesAStreamOfPostsToWhoPosts) {
   engine.check_coverage();
   EXPECT_EQ(engine.check_coverage(), Coverage::needed);
   post(3);
-  EXPECT_EQ(engine.check_coverage(), Coverage::needed) << "who posts a few, and computes, is helped at once";
+  EXPECT_EQ(engine.check_coverage(), Coverage::needed) << "a thread that posts a few, and computes, is helped at once";
   post(3);
   EXPECT_GE(engine.help(), 0);
   post(100);
@@ -247,7 +247,7 @@ TEST(WorkerKinds, AnOnDemandThreadServesWhereAWorkerHasNoCore) {
   LocalJob job;
   comm::Engine& engine = job.engine(0);
   engine.placement.no_core_for_worker = true;
-  EXPECT_FALSE(engine.shares_core()) << "nobody makes progress beside the program";
+  EXPECT_FALSE(engine.shares_core()) << "no thread makes progress beside the program";
   ASSERT_EQ(canele_worker_use(job.handle(0), CANELE_WORKER_BOUND), CANELE_OK);
   EXPECT_EQ(canele_worker_active(job.handle(0)), 0);
   EXPECT_EQ(engine.progress.on_demand.kind(), Kind::on_demand);

@@ -69,7 +69,7 @@ TEST_F(Idling, TriesAYieldAgainMoreAndMoreSeldom) {
   EXPECT_EQ(until_sleep().yields, 0) << "what has shown again is believed for longer";
   platform.now += 2 * first_belief;
   platform.a_yield_takes = short_yield;
-  EXPECT_GT(until_sleep().yields, 1) << "nobody computes any more";
+  EXPECT_GT(until_sleep().yields, 1) << "no thread computes any more";
 }
 
 TEST_F(Idling, YieldsForLongerWhereSleepsTurnOutShort) {
@@ -128,7 +128,7 @@ TEST_F(Idling, SleepsAtHomeWhereOthersCompute) {
   platform.now = 1'000'000'000;
   contention.prefer(3);
   contention.return_to_home_unit(platform);
-  EXPECT_EQ(platform.moves, 0) << "nobody computes";
+  EXPECT_EQ(platform.moves, 0) << "no thread computes";
   contention.seen(platform.now);
   contention.return_to_home_unit(platform);
   EXPECT_EQ(platform.unit, 3);
@@ -143,7 +143,7 @@ TEST_F(Idling, SleepsAtHomeWhereOthersCompute) {
   platform.unit = 0;
   platform.now += first_belief;
   contention.return_to_home_unit(platform);
-  EXPECT_EQ(platform.unit, 0) << "nobody computes any more";
+  EXPECT_EQ(platform.unit, 0) << "no thread computes any more";
 }
 
 TEST_F(Idling, DoubtsALostTurnBetweenManyThatCameBackWhereRanksShareCores) {
@@ -163,7 +163,7 @@ TEST_F(Idling, BelievesTheSecondLostTurnInARowWhereRanksShareCores) {
   platform.a_yield_takes = turn;
   until_sleep();
   EXPECT_EQ(until_sleep().yields, 1);
-  EXPECT_TRUE(contention.holds(platform.now)) << "who computes takes each turn";
+  EXPECT_TRUE(contention.holds(platform.now)) << "a thread that computes takes each turn";
   for (int i = 0; i < 10; ++i) EXPECT_EQ(until_sleep().yields, 0);
 }
 

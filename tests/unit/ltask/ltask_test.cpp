@@ -328,7 +328,7 @@ TEST(Posix, KeepsThreadsOffAUnitAsFarAsTheyMayRunElsewhere) {
     EXPECT_FALSE(platform.keep_off_unit(here)) << "it has nowhere else to go";
     EXPECT_FALSE(platform.keep_off_unit(-1));
     const cpu_set_t bound = mask();
-    EXPECT_TRUE(CPU_EQUAL(&bound, &one)) << "what somebody else has said holds";
+    EXPECT_TRUE(CPU_EQUAL(&bound, &one)) << "what another caller has said holds";
   }).join();
 }
 

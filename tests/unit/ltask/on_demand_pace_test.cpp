@@ -73,7 +73,7 @@ class OnDemandPace : public testing::TestWithParam<Paced> {
     clock.run(polled_ns);
     EXPECT_EQ(left.asked_ns, 0u) << "others still poll";
     clock.run(2 * one.longest_ns);
-    ASSERT_NE(left.asked_ns, 0u) << "nobody has polled for " << 2 * one.longest_ns << " ns, after " << polled_ns;
+    ASSERT_NE(left.asked_ns, 0u) << "no thread has polled for " << 2 * one.longest_ns << " ns, after " << polled_ns;
     while (left.helped_ns == 0) std::this_thread::yield();  // on idle cores the on-demand thread runs in another thread
     if (one.kind == OnDemandProgress::Kind::on_demand) {
       EXPECT_EQ(left.helped_ns, left.asked_ns);

@@ -383,8 +383,8 @@ TEST(OnDemandAvoids, TheWorkersCoreAtOnce) {
   OnDemandProgress on_demand(posix_platform(), patient, Idle::Budget{0, 0});
   ASSERT_TRUE(on_demand.start(OnDemandProgress::Kind::idle_cores, {10'000, 40'000, 1'000'000}));
   until([&] { return patient.turns > 0; });
-  EXPECT_FALSE(patient.checks_there) << "who checks would wait there for the end of a callback";
-  EXPECT_FALSE(patient.helps_there) << "so would who helps";
+  EXPECT_FALSE(patient.checks_there) << "a thread that checks would wait there for the end of a callback";
+  EXPECT_FALSE(patient.helps_there) << "so would a thread that helps";
 }
 
 TEST(OnDemandTimed, MakesATurnAtEachCheckWithoutAsking) {

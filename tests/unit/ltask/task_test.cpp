@@ -62,7 +62,7 @@ TEST_F(SteeredTask, RunsAgainButOnceInATurn) {
   EXPECT_EQ(log_, "ABC");
   EXPECT_TRUE(queue_.has_work());
   EXPECT_EQ(queue_.run(32), 2);
-  EXPECT_EQ(log_, "ABCBA") << "who has closed the round is last in the next one";
+  EXPECT_EQ(log_, "ABCBA") << "the task that has closed the round is last in the next one";
   EXPECT_EQ(queue_.run(32), 1);
   EXPECT_EQ(queue_.run(32), 0);
   EXPECT_EQ(log_, "ABCBAA");
@@ -97,7 +97,7 @@ TEST_F(SteeredTask, AMaskedOneIsDeferredUntilItIsUnmasked) {
   EXPECT_EQ(queue_.run(32), 1);
   EXPECT_EQ(log_, "B");
   EXPECT_EQ(a_.state(), Task::deferred);
-  EXPECT_FALSE(queue_.has_work()) << "nobody stays awake for it";
+  EXPECT_FALSE(queue_.has_work()) << "no thread stays awake for it";
   ASSERT_TRUE(a_.unmask());
   queue_.submit(a_);
   queue_.run(1);

@@ -88,7 +88,7 @@ TEST_P(OfiConnection, AWrongSecretIsRejected) {
   EXPECT_NE(a.failures[1].second.find("rank 1"), std::string::npos) << a.failures[1].second;
   EXPECT_FALSE(a.failures[1].first) << "the next driver may do better";
   EXPECT_TRUE(b.up.empty());
-  EXPECT_TRUE(b.failures.empty()) << "a outsider is nobody's failure";
+  EXPECT_TRUE(b.failures.empty()) << "an outsider is no peer, and its end no failure";
   EXPECT_EQ(a.send(1, pattern(10, 1)), Status::failed);
   EXPECT_EQ(world.connect(0, 1), Status::failed);
 }
@@ -184,7 +184,7 @@ TEST_P(OfiConnection, AHelloOfAPeerThatIsUpIsRejected) {
   hello.nonce[3] = std::byte{9};
   push(outsider, make_hello(hello, secret()));
   for (int i = 0; i < 3000; ++i) outsider.poll(), world.poll();
-  EXPECT_TRUE(outsider.received.empty()) << "the answer goes to the rank, not to whom claims to be it";
+  EXPECT_TRUE(outsider.received.empty()) << "the answer goes to the rank, not to the process that claims to be it";
   ASSERT_EQ(b.send(0, pattern(10, 1)), Status::ok);
   ASSERT_TRUE(world.until([&] { return !a.packets.empty(); }));
   EXPECT_TRUE(a.failures.empty() && b.failures.empty());

@@ -153,7 +153,7 @@ TEST(OfiProvider, BadChoicesAreExplained) {
   EXPECT_NE(reason.find("tcp;ofi_rxm"), std::string::npos) << reason;
   const Info any = choose_provider("", "", &reason);
   if (!any) GTEST_SKIP() << reason;
-  EXPECT_NE(provider_name(*any), "shm") << "reaches this host only: nobody asked for it";
+  EXPECT_NE(provider_name(*any), "shm") << "reaches this host only: no setting asked for it";
   EXPECT_FALSE(choose_provider("", "no-such-domain", &reason));
   EXPECT_NE(reason.find("CANELE_OFI_DOMAIN"), std::string::npos) << reason;
   EXPECT_NE(reason.find(any->domain_attr->name), std::string::npos) << reason;

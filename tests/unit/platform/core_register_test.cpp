@@ -85,7 +85,7 @@ TEST_F(CoreRegisterTest, NoTwoWorkersHaveOneUnit) {
   EXPECT_TRUE(first->take(5)) << "gives 3 back";
   EXPECT_TRUE(second->take(3));
   EXPECT_FALSE(first->take(3));
-  EXPECT_TRUE(second->take(5)) << "who is refused has none any more";
+  EXPECT_TRUE(second->take(5)) << "a register that is refused has no core any more";
   second->give_back();
   EXPECT_TRUE(first->is_free(3));
   EXPECT_TRUE(first->is_free(5));

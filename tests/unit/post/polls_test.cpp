@@ -133,7 +133,7 @@ TEST_P(Polling, WhoLosesItsCoreGivesWayUntilOthersHaveGone) {
   looks(200);
   EXPECT_GE(looks(many), many * 9 / 10);
   platform_->yield_ns = 300;
-  EXPECT_LE(looks(4 * many), 500) << "nobody wants the core any more";
+  EXPECT_LE(looks(4 * many), 500) << "no thread wants the core any more";
   EXPECT_EQ(looks(10 * many), 0);
 }
 

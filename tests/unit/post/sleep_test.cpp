@@ -19,7 +19,7 @@ TEST(Sleep, EveryDriverIsPolledInTheTurnAfterIt) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t before = driver.polls();
     engine.step();
-    EXPECT_EQ(driver.polls(), before) << "nobody is connected: seldom";
+    EXPECT_EQ(driver.polls(), before) << "no rank is connected: seldom";
     engine.sleep(1'000'000);
     engine.step();
     EXPECT_EQ(driver.polls(), before + 1) << "round " << round;

@@ -174,7 +174,7 @@ TEST_F(AmongRanks, NorWhereThatMayComeFromAnybody) {
 TEST_F(AmongRanks, NorForLong) {
   const std::uint64_t before = kept();
   wait(1, {[&] { send(2, other_tag); }, [] {}, [] {}, [&] { send(1, tag); }});
-  EXPECT_EQ(kept(), before + 1) << "somebody may wait for what lies behind it";
+  EXPECT_EQ(kept(), before + 1) << "a thread may wait for what lies behind it";
 }
 
 TEST_F(AmongRanks, WhoIsTheLastOnItsUnitLooksForLonger) {

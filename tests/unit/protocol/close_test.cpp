@@ -170,7 +170,7 @@ TEST_P(Close, OfTheEngineEndsWhatIsHeldToo) {
   comm::rejection::drop_leftovers(engine, post_order);
   engine.unlock();
   for (const Sent* one : {&held, &synchronous, &waits, &younger}) {
-    expect_ended(*one, CANELE_ECANCELED, "nobody will take it");
+    expect_ended(*one, CANELE_ECANCELED, "no receive will take it");
   }
   for (const canele_request_t* one : {&unbound, &probed}) {
     ASSERT_TRUE(job_->finish(*one));

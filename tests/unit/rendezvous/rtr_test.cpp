@@ -108,7 +108,7 @@ TEST_F(Rtrs, CancelledBeforeTheSenderTakesIt) {
   EXPECT_EQ(status_of(received_).cancelled, 1);
   send(&sent_, out_);
   step(0);
-  EXPECT_EQ(in_, Words(large / 8)) << "nobody writes to the memory of a cancelled receive";
+  EXPECT_EQ(in_, Words(large / 8)) << "no rank writes to the memory of a cancelled receive";
   Words other(large / 8);
   canele_request_t again{};
   post(&again, other);

@@ -38,7 +38,7 @@ class LonelyBootstrap final : public comm::Bootstrap {
   const std::string& host() const override { return host_; }
   bool put(std::string_view, const comm::Blob&, std::string*) override { return true; }
   bool commit_and_fence(std::uint64_t, std::string*) override { return true; }
-  void get(int, std::string_view, std::uint64_t, Deliver deliver) override { deliver(false, {}, "nobody is there"); }
+  void get(int, std::string_view, std::uint64_t, Deliver deliver) override { deliver(false, {}, "no rank is there"); }
   bool fence(std::uint64_t, std::string*) override { return true; }
   void on_failure(std::function<void(int)>) override {}
   bool has_died(int) const override { return false; }
