@@ -18,64 +18,47 @@ namespace {
 
 constexpr std::size_t longest_message = PTRDIFF_MAX;
 
-std::string range_of(const Engine& engine) { return "ranks run from 0 to " + std::to_string(engine.size - 1); }
-
 struct SendOptions {
   std::int32_t priority = 0;
   std::uint32_t flags = 0;
   std::size_t header = 0;
 };
 
-int read_options(const canele_send_options_t* options, std::size_t length, SendOptions* out) {
-  if (options == nullptr) return CANELE_OK;
-  const int code =
-      check_size(options, options->struct_size, sizeof *options, "canele_isend_data", "canele_send_options_t");
-  if (code != CANELE_OK) return code;
-  if ((options->flags & ~static_cast<std::uint32_t>(CANELE_SEND_SYNCHRONOUS)) != 0) {
-    return error(CANELE_EINVAL, "canele_isend_data: unknown flags " + std::to_string(options->flags));
-  }
-  *out = {options->priority, options->flags, options->header};
-  return check_header(options->header, length, "canele_isend_data");
-}
-
-[[gnu::cold]] int reject_length(const char* call, std::size_t length) {
-  return error(CANELE_EINVAL, std::string(call) + ": " + std::to_string(length) +
-                                  " bytes exceed the address space; expected: at most PTRDIFF_MAX");
-}
-
-[[gnu::cold]] int reject_destination(const Engine& engine, int destination) {
-  if (fork::in_child) return reject_in_child("send");
-  return error(CANELE_ERANK, "send to rank " + std::to_string(destination) + ": " + range_of(engine));
-}
-
-[[gnu::noinline]] int post_send(Session* session, int destination, std::uint64_t tag, const canele_data_t& data,
-                                const SendOptions& options, Request* request) {
-  if (!postable(request, session)) return reject(request, session);
-  Engine& engine = engine_of(*session->context);
-  if (destination < 0 || destination >= engine.size) return reject_destination(engine, destination);
-  if (data.length > longest_message) [[unlikely]]
-    return reject_length("canele_isend", data.length);
-  if (const int code = check_memory("send"); code != CANELE_OK) [[unlikely]]
-    return code;
-  prepare_send(*request, *session, destination, tag, data, options.header);
-  request->synchronous = (options.flags & CANELE_SEND_SYNCHRONOUS) != 0;
-  request->item.priority = options.priority;
-  request->PostOp::kind = OpKind::send;
-  engine.submit(static_cast<PostOp&>(*request));
-  engine.after_submit(data.length);
-  return CANELE_OK;
-}
-
-/// Out of line: keeps its stack frame off the fast path.
+// The send comes first, its steps in the order in which they run.
+inline bool may_send_fast(const Session& session, int destination, std::size_t length, const Request& request);
+[[gnu::always_inline]] inline int send_fast(Session& session, int destination, std::uint64_t tag, const void* buffer,
+                                            std::size_t length, Request& request);
+[[gnu::noinline]] int post_after_all(Request& request, const void* buffer);
 [[gnu::noinline]] int post_contiguous(Session* session, int destination, std::uint64_t tag, const void* buffer,
-                                      std::size_t length, Request* request) {
-  return post_send(session, destination, tag, canele_data_contiguous(buffer, length), {}, request);
+                                      std::size_t length, Request* request);
+[[gnu::noinline]] int post_send(Session* session, int destination, std::uint64_t tag, const canele_data_t& data,
+                                const SendOptions& options, Request* request);
+[[gnu::cold]] int reject_buffer(const char* call, std::size_t length);
+[[gnu::cold]] int reject_length(const char* call, std::size_t length);
+[[gnu::cold]] int reject_destination(const Engine& engine, int destination);
+
+}  // namespace
+
+}  // namespace canele::comm::api
+
+using namespace canele::comm;
+using namespace canele::comm::api;
+
+int canele_isend(canele_session_t* session, int destination, uint64_t tag, const void* buffer, size_t length,
+                 canele_request_t* request) try {
+  if (length != 0 && buffer == nullptr) [[unlikely]]
+    return reject_buffer("canele_isend", length);
+  if (session != nullptr && request != nullptr &&
+      may_send_fast(session_of(session), destination, length, request_of(request))) [[likely]] {
+    return send_fast(session_of(session), destination, tag, buffer, length, request_of(request));
+  }
+  return post_contiguous(&session_of(session), destination, tag, buffer, length, &request_of(request));
+} catch (...) {
+  return caught();
 }
 
-/// Posts a send that could not be sent on the fast path, although its outcome has already been written to the request.
-[[gnu::noinline]] int post_after_all(Request& request, const void* buffer) {
-  return post_contiguous(request.session, request.rank, request.status_tag, buffer, request.status_length, &request);
-}
+namespace canele::comm::api {
+namespace {
 
 /// Returns true if the outcome of a send may be written to the request before the send is attempted.
 inline bool may_send_fast(const Session& session, int destination, std::size_t length, const Request& request) {
@@ -103,6 +86,59 @@ inline bool may_send_fast(const Session& session, int destination, std::size_t l
   if (sent) request.word.store(event::finalized, std::memory_order_release);
   engine.unlock_idle();
   return sent ? CANELE_OK : post_after_all(request, buffer);
+}
+
+/// Posts a send that could not be sent on the fast path, although its outcome has already been written to the request.
+[[gnu::noinline]] int post_after_all(Request& request, const void* buffer) {
+  return post_contiguous(request.session, request.rank, request.status_tag, buffer, request.status_length, &request);
+}
+
+/// Out of line: keeps its stack frame off the fast path.
+[[gnu::noinline]] int post_contiguous(Session* session, int destination, std::uint64_t tag, const void* buffer,
+                                      std::size_t length, Request* request) {
+  return post_send(session, destination, tag, canele_data_contiguous(buffer, length), {}, request);
+}
+
+[[gnu::noinline]] int post_send(Session* session, int destination, std::uint64_t tag, const canele_data_t& data,
+                                const SendOptions& options, Request* request) {
+  if (!postable(request, session)) return reject(request, session);
+  Engine& engine = engine_of(*session->context);
+  if (destination < 0 || destination >= engine.size) return reject_destination(engine, destination);
+  if (data.length > longest_message) [[unlikely]]
+    return reject_length("canele_isend", data.length);
+  if (const int code = check_memory("send"); code != CANELE_OK) [[unlikely]]
+    return code;
+  prepare_send(*request, *session, destination, tag, data, options.header);
+  request->synchronous = (options.flags & CANELE_SEND_SYNCHRONOUS) != 0;
+  request->item.priority = options.priority;
+  request->PostOp::kind = OpKind::send;
+  engine.submit(static_cast<PostOp&>(*request));
+  engine.after_submit(data.length);
+  return CANELE_OK;
+}
+
+std::string range_of(const Engine& engine) { return "ranks run from 0 to " + std::to_string(engine.size - 1); }
+
+int read_options(const canele_send_options_t* options, std::size_t length, SendOptions* out) {
+  if (options == nullptr) return CANELE_OK;
+  const int code =
+      check_size(options, options->struct_size, sizeof *options, "canele_isend_data", "canele_send_options_t");
+  if (code != CANELE_OK) return code;
+  if ((options->flags & ~static_cast<std::uint32_t>(CANELE_SEND_SYNCHRONOUS)) != 0) {
+    return error(CANELE_EINVAL, "canele_isend_data: unknown flags " + std::to_string(options->flags));
+  }
+  *out = {options->priority, options->flags, options->header};
+  return check_header(options->header, length, "canele_isend_data");
+}
+
+[[gnu::cold]] int reject_length(const char* call, std::size_t length) {
+  return error(CANELE_EINVAL, std::string(call) + ": " + std::to_string(length) +
+                                  " bytes exceed the address space; expected: at most PTRDIFF_MAX");
+}
+
+[[gnu::cold]] int reject_destination(const Engine& engine, int destination) {
+  if (fork::in_child) return reject_in_child("send");
+  return error(CANELE_ERANK, "send to rank " + std::to_string(destination) + ": " + range_of(engine));
 }
 
 [[gnu::cold]] int reject_source(const Engine& engine, int source) {
@@ -238,22 +274,6 @@ int reject(const Request* request, const Session* session) {
 }
 
 }  // namespace canele::comm::api
-
-using namespace canele::comm;
-using namespace canele::comm::api;
-
-int canele_isend(canele_session_t* session, int destination, uint64_t tag, const void* buffer, size_t length,
-                 canele_request_t* request) try {
-  if (length != 0 && buffer == nullptr) [[unlikely]]
-    return reject_buffer("canele_isend", length);
-  if (session != nullptr && request != nullptr &&
-      may_send_fast(session_of(session), destination, length, request_of(request))) [[likely]] {
-    return send_fast(session_of(session), destination, tag, buffer, length, request_of(request));
-  }
-  return post_contiguous(&session_of(session), destination, tag, buffer, length, &request_of(request));
-} catch (...) {
-  return caught();
-}
 
 int canele_isend_data(canele_session_t* session, int destination, uint64_t tag, const canele_data_t* data,
                       const canele_send_options_t* options, canele_request_t* request) try {
