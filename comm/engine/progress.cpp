@@ -10,6 +10,7 @@
 
 #include "comm/engine/connect.hpp"
 #include "comm/engine/engine.hpp"
+#include "comm/engine/flush.hpp"
 #include "comm/rendezvous/async_get.hpp"
 #include "comm/rendezvous/shared_copy.hpp"
 #include "ltask/coverage.hpp"
@@ -20,6 +21,37 @@ namespace {
 
 constexpr int tasks_per_turn = 16;
 constexpr std::uint64_t nap_ns = 1'000'000;  // longest sleep if a driver has no wake-up
+
+int serve(DriverInstance& instance, bool poll);
+int flush(DriverInstance& instance);
+
+}  // namespace
+
+void Engine::serve_drivers() {
+  for (DriverInstance* instance : driver_set.system) {
+    if (instance->has_flush()) serve(*instance, false);
+  }
+}
+
+namespace {
+
+int serve(DriverInstance& instance, bool poll) {
+  if (!instance.call_lock.try_lock_or_delegate()) return 0;  // its holder checks again
+  int did = 0;
+  do {
+    did += flush(instance);
+    if (poll) {
+      const int events = instance.driver->poll(Engine::packets_per_poll);
+      instance.dry_polls.store(events > 0 ? 0 : instance.dry_polls.load(std::memory_order_relaxed) + 1,
+                               std::memory_order_relaxed);
+      did += events;
+      // Flushes what was queued meanwhile, as long as something is handed over. A get for which the driver is full
+      // waits in the same list for the next poll.
+      for (int more = 1; more > 0 && instance.has_flush(); did += more) more = flush(instance);
+    }
+  } while (instance.call_lock.unlock_or_repeat());
+  return did;
+}
 
 /// Hands staged packets to the driver. Called by the holder of `call_lock`.
 int flush(DriverInstance& instance) {
@@ -45,24 +77,6 @@ int flush(DriverInstance& instance) {
     rail = next;
   }
   return count + async_get::serve(instance);
-}
-
-int serve(DriverInstance& instance, bool poll) {
-  if (!instance.call_lock.try_lock_or_delegate()) return 0;  // its holder checks again
-  int did = 0;
-  do {
-    did += flush(instance);
-    if (poll) {
-      const int events = instance.driver->poll(Engine::packets_per_poll);
-      instance.dry_polls.store(events > 0 ? 0 : instance.dry_polls.load(std::memory_order_relaxed) + 1,
-                               std::memory_order_relaxed);
-      did += events;
-      // Flushes what was queued meanwhile, as long as something is handed over. A get for which the driver is full
-      // waits in the same list for the next poll.
-      for (int more = 1; more > 0 && instance.has_flush(); did += more) more = flush(instance);
-    }
-  } while (instance.call_lock.unlock_or_repeat());
-  return did;
 }
 
 /// Returns true if it is this instance's turn to be polled.
@@ -191,12 +205,6 @@ int Engine::step_drivers() {
       did += serve(*instance, true);
   }
   return did;
-}
-
-void Engine::serve_drivers() {
-  for (DriverInstance* instance : driver_set.system) {
-    if (instance->has_flush()) serve(*instance, false);
-  }
 }
 
 bool Engine::arm() {

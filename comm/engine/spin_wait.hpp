@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "comm/engine/engine.hpp"
+#include "comm/engine/flush.hpp"
 
 namespace canele::comm {
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "comm/engine/engine.hpp"
+#include "comm/engine/flush.hpp"
 #include "comm/link/transmit.hpp"
-#include "comm/protocol/credit_receiver.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
@@ -157,17 +157,6 @@ void Engine::run(Op& op) {
     case OpKind::call:
       static_cast<CallOp&>(op).call(*this, static_cast<CallOp&>(op));
       break;
-  }
-}
-
-void Engine::flush_backlogged() {
-  if (!credit.windows_due.empty()) [[unlikely]]
-    credit_receiver::refill_all(*this);
-  while (!backlogged_peers.empty()) {
-    Peer* p = backlogged_peers.back();
-    backlogged_peers.pop_back();
-    p->backlogged = false;
-    link::flush(*this, *p);
   }
 }
 

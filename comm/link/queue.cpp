@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Items join a backlog; packets come from a pool.
+// Send, step 3: items join a backlog. Also control chunks, doorbells, and the pool of packets.
 #include "comm/link/queue.hpp"
 
 #include <cassert>
@@ -10,6 +10,40 @@
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::link {
+namespace {
+
+std::size_t size_in_packet(const Context& context, const Request& request);
+
+}  // namespace
+
+void join_backlog(Context& context, Peer& peer, Request& request) {
+  if (!request.advertising) count_message(context, peer, request);  // a blocked envelope counts when it is taken
+  request.item.kind = strategies::Kind::envelope;
+  request.item.size = static_cast<std::uint32_t>(size_in_packet(context, request));
+  request.item.flow_session = request.session->number;
+  request.item.flow_tag = request.session->order_across_tags ? 0 : request.status_tag;
+  enqueue(context, peer, request.item);
+}
+
+void count_message(Context& context, Peer& peer, const Request& request) {
+  count_message(context, peer, request.data.length,
+                request.rendezvous ? Counter::rendezvous_sent : Counter::eager_sent);
+}
+
+namespace {
+
+/// Returns the most bytes that the envelope can take in a packet.
+std::size_t size_in_packet(const Context& context, const Request& request) {
+  if (!request.rendezvous) {
+    return wire::chunk_size(request.data.length + (request.synchronous ? sizeof(std::uint64_t) : 0));
+  }
+  const std::size_t ahead = request.advertising                                       ? sizeof(wire::BlockedEnvelope)
+                            : request.role == Request::InternalRole::destination_send ? context.route_size(request)
+                                                                                      : 0;
+  return wire::chunk_size(ahead + sizeof(wire::Rts) + request.header + drivers::MemoryKey::max_size);
+}
+
+}  // namespace
 
 void enqueue(Context& context, Peer& peer, strategies::Item& item) {
   assert(!item.queued);

@@ -15,6 +15,17 @@
 
 namespace canele::comm::link {
 
+/// Does step 3 of a send: its envelope, which may leave, joins the backlog.
+void join_backlog(Context& context, Peer& peer, Request& request);
+
+/// Count a message as sent, by the protocol that it takes.
+inline void count_message(Context& context, Peer& peer, std::size_t length, Counter protocol) {
+  context.counters.add(protocol);
+  peer.counters.add(Counter::messages_sent);
+  peer.counters.add(Counter::bytes_sent, length);
+}
+void count_message(Context& context, Peer& peer, const Request& request);
+
 /// Adds an item to the peer's backlog.
 void enqueue(Context& context, Peer& peer, strategies::Item& item);
 

@@ -28,69 +28,38 @@ using strategies::Plan;
 constexpr std::size_t inline_room = 64;
 constexpr int most_bulk_pieces = 64;
 
-void all_sent(Context& context, Peer& peer, Plan& plan) {
-  count_packet(context, peer, plan);
-  for (int i = 0; i < plan.count; ++i) context.item_sent(*plan.items[i]);
-}
-
-/// Writes a plan to a memory driver. Returns true if all its items have left, false if the driver is full.
-bool write_plan(Context& context, Peer& peer, Plan& plan) {
-  drivers::Driver& driver = *peer.rail->instance->driver;
-  const std::uint32_t first_number = peer.next_out;
-  if (plan.size <= std::min(inline_room, driver.capabilities().max_inline)) {
-    std::byte line[inline_room];
-    std::byte* end = line;
-    for (int i = 0; i < plan.count; ++i) end = context.write_item(peer, *plan.items[i], end, nullptr).end;
-    const auto size = static_cast<std::size_t>(end - line);
-    if (driver.send_inline(peer.rank, line, size, nullptr, 0) != Status::ok) {
-      peer.next_out = first_number;
-      return false;
-    }
-  } else {
-    const std::span<std::byte> room = driver.reserve(peer.rank, plan.size);
-    if (room.empty()) return false;
-    std::byte* end = room.data();
-    for (int i = 0; i < plan.count; ++i) end = context.write_item(peer, *plan.items[i], end, nullptr).end;
-    const auto size = static_cast<std::size_t>(end - room.data());
-    assert(size <= room.size());
-    driver.commit(peer.rank, size);
-  }
-  all_sent(context, peer, plan);
-  return true;
-}
-
-/// Finds the pieces of the next `most` bytes of a transfer. Tiny pieces are copied into one piece in `staging`: packets
-/// of a few bytes each would cost more than the copy.
+void flush_memory(Context& context, Peer& peer);
+bool write_plan(Context& context, Peer& peer, Plan& plan);
+void all_sent(Context& context, Peer& peer, Plan& plan);
+bool write_bulk(Context& context, Rail& rail, Request& request);
 int bulk_pieces(const Request& request, std::size_t most, iovec* pieces, std::vector<std::byte>& staging,
-                std::size_t* size) {
-  constexpr std::size_t tiny = 256, room = 16 * 1024;
-  const int count = data::pieces(request.data, request.moved, most, pieces, most_bulk_pieces, size);
-  if (*size >= most || *size >= tiny * most_bulk_pieces || count == 0) return count;
-  if (staging.size() < room) staging.resize(room);
-  *size = data::gather(request.data, request.moved, std::min(most, room), staging.data());
-  pieces[0] = {staging.data(), *size};
-  return 1;
+                std::size_t* size);
+void flush_system(Context& context, Peer& peer);
+bool delay(Context& context, Peer& peer);
+void stage_items(Context& context, Peer& peer, Packet& packet);
+void add_piece(Packet& packet, const void* base, std::size_t size);
+void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, Request& request);
+void release_staged(Context& context, Rail& rail);
+
+}  // namespace
+
+void flush(Context& context, Peer& peer) {
+  if (peer.state != Peer::State::up) return;
+  if (peer.rail_group != nullptr && peer.rail_group->sequenced) {
+    sequencing::flush(context, peer);
+    return;
+  }
+  if (peer.rail->full) return;
+  if (peer.rail->instance->memory_only()) {
+    flush_memory(context, peer);
+  } else {
+    flush_system(context, peer);
+  }
 }
 
-/// Pushes the next piece of a bulk item to a memory driver. Returns false if the driver is full.
-bool write_bulk(Context& context, Rail& rail, Request& request) {
-  Peer& peer = *rail.peer;
-  drivers::Driver& driver = *rail.instance->driver;
-  iovec pieces[most_bulk_pieces];
-  std::size_t size = 0;
-  const std::size_t most = std::min<std::uint64_t>(driver.capabilities().max_bulk, request.expected - request.moved);
-  const int count = bulk_pieces(request, most, pieces, context.bulk_staging, &size);
-  if (count == 0) {  // the user's description ended early
-    context.bulk_sent(peer, request, request.expected - request.moved);
-    return true;
-  }
-  if (driver.bulk_send(peer.rank, request.transfer_id, request.moved, pieces, count, size, nullptr) != Status::ok)
-    return false;
-  peer.counters.add(Counter::packets_sent);
-  context.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, size);
-  context.bulk_sent(peer, request, size);
-  return true;
-}
+namespace {
+
+// ---- a memory driver ------------------------------------------------------------------------------------------------
 
 void flush_memory(Context& context, Peer& peer) {
   Rail& rail = *peer.rail;
@@ -125,19 +94,106 @@ void flush_memory(Context& context, Peer& peer) {
   doorbell(context, rail);
 }
 
-/// Adds a piece to the packet. Joins it to the last piece if the two touch.
-void add_piece(Packet& packet, const void* base, std::size_t size) {
-  if (size == 0) return;
-  packet.size += size;
-  if (packet.piece_count > 0) {
-    iovec& last = packet.pieces[packet.piece_count - 1];
-    if (static_cast<std::byte*>(last.iov_base) + last.iov_len == base) {
-      last.iov_len += size;
-      return;
+/// Writes a plan to a memory driver. Returns true if all its items have left, false if the driver is full.
+bool write_plan(Context& context, Peer& peer, Plan& plan) {
+  drivers::Driver& driver = *peer.rail->instance->driver;
+  const std::uint32_t first_number = peer.next_out;
+  if (plan.size <= std::min(inline_room, driver.capabilities().max_inline)) {
+    std::byte line[inline_room];
+    std::byte* end = line;
+    for (int i = 0; i < plan.count; ++i) end = context.write_item(peer, *plan.items[i], end, nullptr).end;
+    const auto size = static_cast<std::size_t>(end - line);
+    if (driver.send_inline(peer.rank, line, size, nullptr, 0) != Status::ok) {
+      peer.next_out = first_number;
+      return false;
     }
+  } else {
+    const std::span<std::byte> room = driver.reserve(peer.rank, plan.size);
+    if (room.empty()) return false;
+    std::byte* end = room.data();
+    for (int i = 0; i < plan.count; ++i) end = context.write_item(peer, *plan.items[i], end, nullptr).end;
+    const auto size = static_cast<std::size_t>(end - room.data());
+    assert(size <= room.size());
+    driver.commit(peer.rank, size);
   }
-  assert(packet.piece_count < Packet::max_pieces);
-  packet.pieces[packet.piece_count++] = {const_cast<void*>(base), size};
+  all_sent(context, peer, plan);
+  return true;
+}
+
+void all_sent(Context& context, Peer& peer, Plan& plan) {
+  count_packet(context, peer, plan);
+  for (int i = 0; i < plan.count; ++i) context.item_sent(*plan.items[i]);
+}
+
+/// Pushes the next piece of a bulk item to a memory driver. Returns false if the driver is full.
+bool write_bulk(Context& context, Rail& rail, Request& request) {
+  Peer& peer = *rail.peer;
+  drivers::Driver& driver = *rail.instance->driver;
+  iovec pieces[most_bulk_pieces];
+  std::size_t size = 0;
+  const std::size_t most = std::min<std::uint64_t>(driver.capabilities().max_bulk, request.expected - request.moved);
+  const int count = bulk_pieces(request, most, pieces, context.bulk_staging, &size);
+  if (count == 0) {  // the user's description ended early
+    context.bulk_sent(peer, request, request.expected - request.moved);
+    return true;
+  }
+  if (driver.bulk_send(peer.rank, request.transfer_id, request.moved, pieces, count, size, nullptr) != Status::ok)
+    return false;
+  peer.counters.add(Counter::packets_sent);
+  context.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, size);
+  context.bulk_sent(peer, request, size);
+  return true;
+}
+
+/// Finds the pieces of the next `most` bytes of a transfer. Tiny pieces are copied into one piece in `staging`: packets
+/// of a few bytes each would cost more than the copy.
+int bulk_pieces(const Request& request, std::size_t most, iovec* pieces, std::vector<std::byte>& staging,
+                std::size_t* size) {
+  constexpr std::size_t tiny = 256, room = 16 * 1024;
+  const int count = data::pieces(request.data, request.moved, most, pieces, most_bulk_pieces, size);
+  if (*size >= most || *size >= tiny * most_bulk_pieces || count == 0) return count;
+  if (staging.size() < room) staging.resize(room);
+  *size = data::gather(request.data, request.moved, std::min(most, room), staging.data());
+  pieces[0] = {staging.data(), *size};
+  return 1;
+}
+
+// ---- a driver that makes system calls -------------------------------------------------------------------------------
+
+void flush_system(Context& context, Peer& peer) {
+  Rail& rail = *peer.rail;
+  if (rail.state != Rail::State::idle || peer.backlog->empty() || delay(context, peer)) return;
+  const drivers::Capabilities& capabilities = rail.instance->driver->capabilities();
+  rail.packet = new_packet(context);
+  Packet& packet = *rail.packet;
+  peer.backlog->plan({capabilities.max_packet, true}, packet.plan);
+  assert(packet.plan.count > 0 && "a backlog that is not empty has a plan");
+  if (packet.plan.items[0]->kind == strategies::Kind::bulk) {
+    stage_bulk(packet, capabilities, request_of(*packet.plan.items[0]));
+  } else {
+    for (int i = 0; i < packet.plan.count; ++i) packet.plan.items[i]->queued = false;
+    peer.queued_bytes -= packet.plan.size;
+    stage_items(context, peer, packet);
+  }
+  rail.state = Rail::State::staged;
+  rail.instance->push_flush(rail);
+}
+
+/// Decides on an aggregation delay. Returns true, and lists the rail as delayed, if it pays to wait for more items
+/// until the next progress call. It pays if a packet has left lately and the next one is not full.
+bool delay(Context& context, Peer& peer) {
+  Rail& rail = *peer.rail;
+  const drivers::Capabilities& capabilities = rail.instance->driver->capabilities();
+  if (capabilities.gap_ns == 0 || context.flush_delayed || peer.queued_bytes >= capabilities.max_packet) return false;
+  if (context.sleeper.occupied()) return false;  // no thread would end the delay
+  const bool long_ago = context.platform.now_ns() - rail.last_packet_ns > capabilities.gap_ns;
+  if (long_ago && !CANELE_BUGGIFY(lull)) return false;
+  if (!rail.delayed) {
+    CANELE_COVER(rail_delayed);
+    rail.delayed = true;
+    context.delayed_rails.push_back(&rail);
+  }
+  return true;
 }
 
 /// Describes the planned items by the staging memory and the pieces of the packet. Items whose bytes were copied have
@@ -164,6 +220,21 @@ void stage_items(Context& context, Peer& peer, Packet& packet) {
   plan.count = staying;
 }
 
+/// Adds a piece to the packet. Joins it to the last piece if the two touch.
+void add_piece(Packet& packet, const void* base, std::size_t size) {
+  if (size == 0) return;
+  packet.size += size;
+  if (packet.piece_count > 0) {
+    iovec& last = packet.pieces[packet.piece_count - 1];
+    if (static_cast<std::byte*>(last.iov_base) + last.iov_len == base) {
+      last.iov_len += size;
+      return;
+    }
+  }
+  assert(packet.piece_count < Packet::max_pieces);
+  packet.pieces[packet.piece_count++] = {const_cast<void*>(base), size};
+}
+
 /// Describes the next slice of a bulk item by the pieces of the packet.
 void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, Request& request) {
   const std::size_t slice = CANELE_BUGGIFY(short_slice) ? 1000 : 512 * 1024;  // small messages get a turn in between
@@ -174,93 +245,7 @@ void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, Reque
   packet.piece_count = bulk_pieces(request, most, packet.pieces, packet.staging, &packet.size);
 }
 
-void release_staged(Context& context, Rail& rail) {
-  Packet& packet = *rail.packet;
-  Peer& peer = *rail.peer;
-  if (packet.bulk) {
-    const Request& request = request_of(*packet.plan.items[0]);
-    context.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, packet.size);
-    context.bulk_sent(peer, request_of(*packet.plan.items[0]), packet.size);
-  } else {
-    for (int i = 0; i < packet.plan.count; ++i) context.item_sent(*packet.plan.items[i]);
-  }
-  free_packet(context, std::move(rail.packet));
-  rail.unacked.reset();
-  rail.state = Rail::State::idle;
-}
-
-/// Decides on an aggregation delay. Returns true, and lists the rail as delayed, if it pays to wait for more items
-/// until the next progress call. It pays if a packet has left lately and the next one is not full.
-bool delay(Context& context, Peer& peer) {
-  Rail& rail = *peer.rail;
-  const drivers::Capabilities& capabilities = rail.instance->driver->capabilities();
-  if (capabilities.gap_ns == 0 || context.flush_delayed || peer.queued_bytes >= capabilities.max_packet) return false;
-  if (context.sleeper.occupied()) return false;  // no thread would end the delay
-  const bool long_ago = context.platform.now_ns() - rail.last_packet_ns > capabilities.gap_ns;
-  if (long_ago && !CANELE_BUGGIFY(lull)) return false;
-  if (!rail.delayed) {
-    CANELE_COVER(rail_delayed);
-    rail.delayed = true;
-    context.delayed_rails.push_back(&rail);
-  }
-  return true;
-}
-
-void flush_system(Context& context, Peer& peer) {
-  Rail& rail = *peer.rail;
-  if (rail.state != Rail::State::idle || peer.backlog->empty() || delay(context, peer)) return;
-  const drivers::Capabilities& capabilities = rail.instance->driver->capabilities();
-  rail.packet = new_packet(context);
-  Packet& packet = *rail.packet;
-  peer.backlog->plan({capabilities.max_packet, true}, packet.plan);
-  assert(packet.plan.count > 0 && "a backlog that is not empty has a plan");
-  if (packet.plan.items[0]->kind == strategies::Kind::bulk) {
-    stage_bulk(packet, capabilities, request_of(*packet.plan.items[0]));
-  } else {
-    for (int i = 0; i < packet.plan.count; ++i) packet.plan.items[i]->queued = false;
-    peer.queued_bytes -= packet.plan.size;
-    stage_items(context, peer, packet);
-  }
-  rail.state = Rail::State::staged;
-  rail.instance->push_flush(rail);
-}
-
 }  // namespace
-
-void count_packet(Context& context, Peer& peer, const Plan& plan) {
-  int envelopes = 0;
-  for (int i = 0; i < plan.count; ++i) envelopes += plan.items[i]->kind == strategies::Kind::envelope;
-  peer.counters.add(Counter::packets_sent);
-  context.trace(Event::packet_sent, peer.rank, nullptr, 0, plan.size);
-  if (envelopes > 1) context.counters.add(Counter::aggregated_chunks, static_cast<std::uint64_t>(envelopes - 1));
-}
-
-bool send_bulk(Context& context, Rail& rail, Request& request) {
-  if (rail.instance->memory_only()) {
-    rail.full = !write_bulk(context, rail, request);
-    return !rail.full;
-  }
-  rail.packet = new_packet(context);
-  rail.packet->plan.put(request.item);
-  stage_bulk(*rail.packet, rail.instance->driver->capabilities(), request);
-  rail.state = Rail::State::staged;
-  rail.instance->push_flush(rail);
-  return true;
-}
-
-void flush(Context& context, Peer& peer) {
-  if (peer.state != Peer::State::up) return;
-  if (peer.rail_group != nullptr && peer.rail_group->sequenced) {
-    sequencing::flush(context, peer);
-    return;
-  }
-  if (peer.rail->full) return;
-  if (peer.rail->instance->memory_only()) {
-    flush_memory(context, peer);
-  } else {
-    flush_system(context, peer);
-  }
-}
 
 void driver_returned(Context& context, Rail& rail) {
   rail.in_flush = false;
@@ -318,6 +303,48 @@ void packet_done(Context& context, Rail& rail, drivers::Status status) {
   static_cast<void>(status);
   release_staged(context, rail);
   context.mark_backlogged(*rail.peer);
+}
+
+namespace {
+
+void release_staged(Context& context, Rail& rail) {
+  Packet& packet = *rail.packet;
+  Peer& peer = *rail.peer;
+  if (packet.bulk) {
+    const Request& request = request_of(*packet.plan.items[0]);
+    context.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, packet.size);
+    context.bulk_sent(peer, request_of(*packet.plan.items[0]), packet.size);
+  } else {
+    for (int i = 0; i < packet.plan.count; ++i) context.item_sent(*packet.plan.items[i]);
+  }
+  free_packet(context, std::move(rail.packet));
+  rail.unacked.reset();
+  rail.state = Rail::State::idle;
+}
+
+}  // namespace
+
+// ---- for sequencing.cpp, too ----------------------------------------------------------------------------------------
+
+bool send_bulk(Context& context, Rail& rail, Request& request) {
+  if (rail.instance->memory_only()) {
+    rail.full = !write_bulk(context, rail, request);
+    return !rail.full;
+  }
+  rail.packet = new_packet(context);
+  rail.packet->plan.put(request.item);
+  stage_bulk(*rail.packet, rail.instance->driver->capabilities(), request);
+  rail.state = Rail::State::staged;
+  rail.instance->push_flush(rail);
+  return true;
+}
+
+void count_packet(Context& context, Peer& peer, const Plan& plan) {
+  int envelopes = 0;
+  for (int i = 0; i < plan.count; ++i) envelopes += plan.items[i]->kind == strategies::Kind::envelope;
+  peer.counters.add(Counter::packets_sent);
+  context.trace(Event::packet_sent, peer.rank, nullptr, 0, plan.size);
+  if (envelopes > 1) context.counters.add(Counter::aggregated_chunks, static_cast<std::uint64_t>(envelopes - 1));
 }
 
 }  // namespace canele::comm::link

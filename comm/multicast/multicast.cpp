@@ -192,7 +192,7 @@ void begin(Context& context, CallOp& op) {
                [](const DestinationSend* send) { return send->has_credit; });
   if (tree.size() >= 2) lay_out(shape, tree);
   for (DestinationSend* send : sends) {
-    if (send->has_credit) send_path::join_backlog(context, context.peer(send->rank), *send);
+    if (send->has_credit) link::join_backlog(context, context.peer(send->rank), *send);
   }
 }
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "comm/link/queue.hpp"
-#include "comm/protocol/send.hpp"
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::credit_sender {
@@ -22,7 +21,7 @@ std::uint64_t credit_cost_of(const Request& request) {
 
 /// Takes the cost of the envelope off `credit`, and returns true. A message that is too expensive goes by rendezvous
 /// if there is credit for that. Returns false if there is not.
-bool pay(std::uint64_t& credit, Request& request) {
+inline bool pay(std::uint64_t& credit, Request& request) {
   if (credit_cost_of(request) > credit) {
     if (request.rendezvous || wire::credit_cost_of_rts(request.header) > credit) return false;
     CANELE_COVER(credit_too_short_for_eager);
@@ -134,7 +133,7 @@ void advertise_batch(Context& context, Peer& peer) {
   list.advertised += static_cast<std::uint64_t>(list.batch_size);
   list.batch_out = true;
   CANELE_COVER(blocked_advertised);
-  for (int i = 0; i < list.batch_size; ++i) send_path::join_backlog(context, peer, *list.batch[i].request);
+  for (int i = 0; i < list.batch_size; ++i) link::join_backlog(context, peer, *list.batch[i].request);
 }
 
 /// Lets as many sends leave as credit allows. Then advertises the others, if the receiver has solicited them.
@@ -145,7 +144,7 @@ void advance(Context& context, Peer& peer) {
     Request& request = *list.first;
     unlink(context, list, request);
     CANELE_COVER(blocked_sent_by_credit);
-    send_path::join_backlog(context, peer, request);
+    link::join_backlog(context, peer, request);
   }
   if (list.first == nullptr) return reopen(context, peer);
   if (list.solicitation_count != 0 || list.cursor != nullptr) advertise_batch(context, peer);
@@ -263,7 +262,7 @@ void taken(Context& context, Peer& peer, Request& request) {
   if (const int place = list.place_in_batch(request); place < list.batch_size) list.batch[place].request = nullptr;
   unlink(context, list, request);
   request.stage = Request::Stage::moving;
-  send_path::count_message(context, peer, request);
+  link::count_message(context, peer, request);
   if (list.first == nullptr) reopen(context, peer);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The send path: from a posted send to a driver. Read send.cpp (what becomes of a message) and link/transmit.cpp
-// (what becomes of a packet) top-down.
+// The send path: from a posted send to a driver, in six steps. docs/architecture.md lists their functions in the order
+// in which they run. send.cpp, write_item.cpp and item_sent.cpp have the parts of a message, link/transmit.cpp has
+// those of a packet.
 //
 // Any thread may call these functions, under the engine's lock.
 //
@@ -20,7 +21,7 @@ namespace canele::comm::send_path {
 
 /// Does steps 1 to 3: a posted send joins the backlog of its peer.
 void on_send_posted(Context& context, Request& request);
-/// Does the first part of on_send_posted(). Returns false if the send has ended, or is blocked.
+/// Does steps 1 and 2. Returns false if the send has ended, or is blocked.
 bool admit(Context& context, Request& request);
 /// Return the longest message, in bytes, that goes eagerly to the peer, or by the driver.
 std::size_t eager_limit(const Context& context, const Peer& peer);
@@ -28,17 +29,6 @@ std::size_t eager_limit(const Context& context, const DriverInstance& instance);
 
 /// Computes which messages may take the fast path to the rail.
 void update_fast_limits(const Context& context, Rail& rail);
-
-/// Does the rest of on_send_posted(), once the envelope may leave.
-void join_backlog(Context& context, Peer& peer, Request& request);
-
-/// Counts a message as sent, by the protocol that it takes.
-inline void count(Context& context, Peer& peer, std::size_t length, Counter protocol) {
-  context.counters.add(protocol);
-  peer.counters.add(Counter::messages_sent);
-  peer.counters.add(Counter::bytes_sent, length);
-}
-void count_message(Context& context, Peer& peer, const Request& request);
 
 /// Does step 5: writes the chunk of one planned item at `out`. `staged`: the packet, if its driver is handed pieces
 /// later. Large eager payloads are then left out of the chunk, and follow as pieces.

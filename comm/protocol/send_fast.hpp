@@ -23,28 +23,9 @@ struct Outgoing {
   std::size_t length;
 };
 
-/// Returns whether a message of `length` bytes may leave before the peer is flushed. It may only if no other message of
-/// any kind waits for that peer.
-inline bool can_send_fast(const Peer* peer, const Session& session, std::size_t length) {
-  if (peer == nullptr || peer->state != Peer::State::up) return false;
-  const Rail& rail = *peer->rail;
-  // A memory rail is flushed until its backlog is empty or the rail is full. So an idle rail of a peer that is not
-  // backlogged has nothing queued.
-  return rail.state == Rail::State::idle && !rail.full && !peer->backlogged &&
-         peer->names.is_announced(session.wire, session.epoch) && wire::credit_cost_of_eager(length) <= peer->credit;
-}
-
-/// Accounts for a message that was sent on the peer's preferred rail, whose driver is `driver`. Consumes credit, takes
-/// the envelope number, counts, and notes the doorbell if that has to be rung.
+inline bool can_send_fast(const Peer* peer, const Session& session, std::size_t length);
 [[gnu::always_inline]] static inline void account_send(Context& context, Peer& peer, drivers::Driver& driver,
-                                                       const Outgoing& message) {
-  peer.credit -= wire::credit_cost_of_eager(message.length);
-  peer.recent.note(peer.next_out++, message.session.wire, message.tag);
-  count(context, peer, message.length, Counter::eager_sent);
-  peer.counters.add(Counter::packets_sent);
-  if (driver.wants_wake(peer.rank)) [[unlikely]]
-    link::ring(context, *peer.rail);
-}
+                                                       const Outgoing& message);
 
 /// Sends a message that is too long for an inline send: writes it into the driver's buffer, as a packet of its own.
 /// Returns what try_send_fast() returns. Out of line, because its copy costs more than a call. (It does not take an
@@ -74,6 +55,29 @@ inline bool can_send_fast(const Peer* peer, const Session& session, std::size_t 
   CANELE_COVER(sent_fast);
   account_send(context, *peer, driver, message);
   return true;
+}
+
+/// Returns whether a message of `length` bytes may leave before the peer is flushed. It may only if no other message of
+/// any kind waits for that peer.
+inline bool can_send_fast(const Peer* peer, const Session& session, std::size_t length) {
+  if (peer == nullptr || peer->state != Peer::State::up) return false;
+  const Rail& rail = *peer->rail;
+  // A memory rail is flushed until its backlog is empty or the rail is full. So an idle rail of a peer that is not
+  // backlogged has nothing queued.
+  return rail.state == Rail::State::idle && !rail.full && !peer->backlogged &&
+         peer->names.is_announced(session.wire, session.epoch) && wire::credit_cost_of_eager(length) <= peer->credit;
+}
+
+/// Accounts for a message that was sent on the peer's preferred rail, whose driver is `driver`. Consumes credit, takes
+/// the envelope number, counts, and notes the doorbell if that has to be rung.
+[[gnu::always_inline]] static inline void account_send(Context& context, Peer& peer, drivers::Driver& driver,
+                                                       const Outgoing& message) {
+  peer.credit -= wire::credit_cost_of_eager(message.length);
+  peer.recent.note(peer.next_out++, message.session.wire, message.tag);
+  link::count_message(context, peer, message.length, Counter::eager_sent);
+  peer.counters.add(Counter::packets_sent);
+  if (driver.wants_wake(peer.rank)) [[unlikely]]
+    link::ring(context, *peer.rail);
 }
 
 }  // namespace canele::comm::send_path

@@ -12,10 +12,7 @@
 namespace canele::comm {
 namespace {
 
-void deliver_task(ltask::Task& task) {
-  auto& request = static_cast<Request&>(static_cast<DeliveryTask&>(task));
-  request.context->deliver(request);
-}
+void deliver_task(ltask::Task& task);
 
 }  // namespace
 
@@ -43,15 +40,14 @@ void Context::queue_delivery(Request& request) {
   tasks.submit(request);
 }
 
-void Context::trace_slowly(Event kind, int peer, const Session* session, std::uint64_t tag, std::uint64_t length) {
-  const auto number = session == nullptr ? EventLog::no_session : static_cast<std::uint16_t>(session->wire);
-  event_log->add({platform.now_ns(), tag, length, peer, number, kind, 0});
+namespace {
+
+void deliver_task(ltask::Task& task) {
+  auto& request = static_cast<Request&>(static_cast<DeliveryTask&>(task));
+  request.context->deliver(request);
 }
 
-void Context::count_failure(int error) {
-  if (error == CANELE_ECANCELED) counters.add(Counter::cancelled);
-  if (error == CANELE_ETRUNC) counters.add(Counter::truncated);
-}
+}  // namespace
 
 void Context::deliver(Request& request) {
   std::uint64_t seen = request.word.load(std::memory_order_acquire);
@@ -74,6 +70,16 @@ void Context::deliver(Request& request) {
     if ((due & event::finalized) != 0) return;  // the request may be gone
     seen = request.word.load(std::memory_order_acquire);
   }
+}
+
+void Context::trace_slowly(Event kind, int peer, const Session* session, std::uint64_t tag, std::uint64_t length) {
+  const auto number = session == nullptr ? EventLog::no_session : static_cast<std::uint16_t>(session->wire);
+  event_log->add({platform.now_ns(), tag, length, peer, number, kind, 0});
+}
+
+void Context::count_failure(int error) {
+  if (error == CANELE_ECANCELED) counters.add(Counter::cancelled);
+  if (error == CANELE_ETRUNC) counters.add(Counter::truncated);
 }
 
 }  // namespace canele::comm

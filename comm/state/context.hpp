@@ -72,18 +72,6 @@ bool is_oversubscribed(Platform& platform, const Bootstrap& bootstrap, unsigned 
 class Context {
  public:
   // ---- requests: state/completion.cpp ---------------------------------------------------------------------------
-  /// Publishes events of a request, queues its callback, and wakes its waiter.
-  void publish(Request& request, unsigned events) {
-    std::uint64_t seen = request.word.load(std::memory_order_relaxed);
-    if (seen == 0) {           // no callback, no sleeping waiter, no cancel: the common case
-      if (lock.has_owner()) {  // none can come either, see RequestWordGuard: no atomic operation needed
-        request.word.store(events, std::memory_order_release);
-        return;
-      }
-      if (request.word.compare_exchange_strong(seen, events, std::memory_order_acq_rel)) return;
-    }
-    publish_to_listeners(request, events);
-  }
   void finish(Request& request, int error) {
     if (request.kind == Request::Kind::receive) return finish_receive(request, error);
     if (request.role == Request::InternalRole::buffered) [[unlikely]]
@@ -96,6 +84,18 @@ class Context {
   [[gnu::always_inline]] void finish_receive(Request& request, int error) {
     note_outcome(request, error);
     publish(request, event::received | event::finalized);
+  }
+  /// Publishes events of a request, queues its callback, and wakes its waiter.
+  void publish(Request& request, unsigned events) {
+    std::uint64_t seen = request.word.load(std::memory_order_relaxed);
+    if (seen == 0) {           // no callback, no sleeping waiter, no cancel: the common case
+      if (lock.has_owner()) {  // none can come either, see RequestWordGuard: no atomic operation needed
+        request.word.store(events, std::memory_order_release);
+        return;
+      }
+      if (request.word.compare_exchange_strong(seen, events, std::memory_order_acq_rel)) return;
+    }
+    publish_to_listeners(request, events);
   }
   /// Gives a request to the task queue. The caller has just set its queued bit.
   void queue_delivery(Request& request);

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Send, step 6: an item has left. A small message is finished; a large one waits for the answer to its announcement.
+// Called by link/transmit.cpp and link/sequencing.cpp, through the context.
+#include <cassert>
+
+#include "comm/protocol/send.hpp"
+#include "ltask/coverage.hpp"
+
+namespace canele::comm::send_path {
+
+using strategies::Item;
+
+void item_sent(Context& context, Item& item) {
+  if (item.kind == strategies::Kind::control) {
+    context.controls.release(static_cast<Control&>(item));
+    return;
+  }
+  Request& request = request_of(item);
+  if (request.advertising) {
+    request.advertising = false;  // the send stays blocked until its envelope is taken
+  } else if (request.rendezvous || request.synchronous) {
+    request.stage = Request::Stage::moving;  // from now on the peer knows of the send, and may answer
+  } else {
+    context.finish(request, CANELE_OK);
+  }
+}
+
+void bulk_sent(Context& context, Peer& peer, Request& request, std::size_t bytes) {
+  request.moved += bytes;
+  context.watch.moved();
+  assert(request.moved <= request.expected);
+  if (request.moved < request.expected) return;
+  if (request.item.queued) {
+    peer.backlog->remove(request.item);
+    request.item.queued = false;
+  }
+  if (request.needs_fin && !request.fin_received) {  // a rail may still lose the bytes
+    CANELE_COVER(stream_sent_without_fin);
+    if (request.role == Request::InternalRole::child_send) context.forward_paused(request);
+    return;
+  }
+  context.sends.remove(request.handle);
+  context.finish(request, CANELE_OK);
+}
+
+int decode_outcome(std::uint32_t word) {
+  constexpr auto no_memory = static_cast<std::uint32_t>(-CANELE_ENOMEM);
+  constexpr auto let_go = static_cast<std::uint32_t>(-CANELE_ECANCELED);
+  if (word == 0) return CANELE_OK;
+  return word == no_memory ? CANELE_ENOMEM : word == let_go ? CANELE_ECANCELED : CANELE_EPEER;
+}
+
+}  // namespace canele::comm::send_path
