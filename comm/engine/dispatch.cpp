@@ -25,28 +25,6 @@ namespace canele::comm {
 
 // ---- of link/ -------------------------------------------------------------------------------------------------------
 
-Written Engine::write_item(Peer& peer, strategies::Item& item, std::byte* out, Packet* staged) {
-  return send_path::write_item(*this, peer, item, out, staged);
-}
-
-void Engine::item_sent(strategies::Item& item) { send_path::item_sent(*this, item); }
-
-void Engine::bulk_sent(Peer& peer, Request& request, std::size_t bytes) {
-  send_path::bulk_sent(*this, peer, request, bytes);
-}
-
-const char* Engine::parse_chunks(Peer& peer, std::span<const std::byte> bytes, std::size_t* done) {
-  return receive_path::parse_chunks(*this, peer, bytes, done);
-}
-
-void Engine::destination_closed(Peer& peer, std::size_t index) { rendezvous::destination_closed(*this, peer, index); }
-
-void Engine::rail_failed(Rail& rail) { peers::rail_failed(*this, rail); }
-
-void Engine::drop_packet(Rail& rail) { peers::drop_packet(*this, rail); }
-
-// ---- of protocol/ ---------------------------------------------------------------------------------------------------
-
 const char* Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
   switch (chunk.head.type) {
     case wire::Type::eager:
@@ -106,6 +84,24 @@ const char* Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
   }
   return "a chunk is of no known type";
 }
+
+Written Engine::write_item(Peer& peer, strategies::Item& item, std::byte* out, Packet* staged) {
+  return send_path::write_item(*this, peer, item, out, staged);
+}
+
+void Engine::item_sent(strategies::Item& item) { send_path::item_sent(*this, item); }
+
+void Engine::bulk_sent(Peer& peer, Request& request, std::size_t bytes) {
+  send_path::bulk_sent(*this, peer, request, bytes);
+}
+
+void Engine::destination_closed(Peer& peer, std::size_t index) { rendezvous::destination_closed(*this, peer, index); }
+
+void Engine::rail_failed(Rail& rail) { peers::rail_failed(*this, rail); }
+
+void Engine::drop_packet(Rail& rail) { peers::drop_packet(*this, rail); }
+
+// ---- of protocol/ ---------------------------------------------------------------------------------------------------
 
 std::byte* Engine::write_rts(Peer& peer, Request& request, const ChunkToWrite& chunk,
                              const RtrTable::RemoteRtr* remote_rtr) {

@@ -12,7 +12,7 @@
 #include "comm/link/transmit.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/receive_burst.hpp"
-#include "comm/protocol/receive_eager.hpp"
+#include "comm/protocol/receive_packet.hpp"
 #include "comm/rendezvous/async_get.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
 #include "comm/state/driver_instance.hpp"

@@ -278,7 +278,6 @@ class Engine final : public Context, public ltask::ProgressSource {
   Written write_item(Peer& peer, strategies::Item& item, std::byte* out, Packet* staged) override;
   void item_sent(strategies::Item& item) override;
   void bulk_sent(Peer& peer, Request& request, std::size_t bytes) override;
-  const char* parse_chunks(Peer& peer, std::span<const std::byte> bytes, std::size_t* done) override;
   void destination_closed(Peer& peer, std::size_t index) override;
   void rail_failed(Rail& rail) override;
   void drop_packet(Rail& rail) override;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/link/parse_chunks.hpp"
 #include "comm/link/queue.hpp"
 #include "comm/link/transmit.hpp"
 #include "ltask/coverage.hpp"
@@ -17,6 +18,10 @@ namespace {
 
 using drivers::Status;
 using strategies::Plan;
+
+const char* take_next(Context& context, Peer& peer, std::span<const std::byte> bytes);
+const char* drain_early(Context& context, Peer& peer);
+void acknowledge(Context& context, Peer& peer, bool now);
 
 bool usable(const Rail& rail) { return rail.up && !rail.dead && rail.state == Rail::State::idle && !rail.full; }
 
@@ -113,56 +118,6 @@ bool feed(Context& context, Peer& peer, Rail& rail) {
   return true;
 }
 
-/// Acknowledges what has come, if the peer may be waiting for that.
-void acknowledge(Context& context, Peer& peer, bool now) {
-  RailGroup& group = *peer.rail_group;
-  const bool soon = group.next_in - 1 - group.acknowledged >= RailGroup::ack_every ||
-                    group.bytes_to_ack >= RailGroup::ack_every_bytes || CANELE_BUGGIFY(acknowledged_at_once);
-  if (!now && !soon) return;
-  if (group.sequenced) {
-    group.ack_due = true;
-    context.mark_backlogged(peer);
-    return;
-  }
-  link::send_control(context, peer, {.type = wire::Type::cumulative_ack, .tag = group.acknowledge()});
-}
-
-/// Parses the packet whose turn it is. If there is no memory for all of it, its turn remains.
-const char* take_next(Context& context, Peer& peer, std::span<const std::byte> bytes) {
-  RailGroup& group = *peer.rail_group;
-  ++group.next_in;
-  group.bytes_to_ack += bytes.size();
-  if (bytes.empty()) return nullptr;
-  const char* const wrong = context.parse_chunks(peer, bytes, &group.chunks_done);
-  if (wrong == try_later) {
-    --group.next_in;
-    group.bytes_to_ack -= bytes.size();
-  }
-  return wrong;
-}
-
-/// Parses packets that came early and whose turn it is now.
-const char* drain_early(Context& context, Peer& peer) {
-  RailGroup& group = *peer.rail_group;
-  while (!group.early.empty() && group.early.begin()->first <= group.next_in && !peer.disconnected()) {
-    if (group.early.begin()->first < group.next_in) {  // there was no memory for it, and it has come once more
-      CANELE_COVER_RARE(early_packet_came_again);
-      group.early_bytes -= group.early.begin()->second.size();
-      group.early.erase(group.early.begin());
-      continue;
-    }
-    auto first = group.early.extract(group.early.begin());  // the peer may die of this packet, and drop the others
-    const std::vector<std::byte>& bytes = first.mapped();
-    if (const char* wrong = take_next(context, peer, bytes); wrong != nullptr) {
-      if (wrong == try_later) group.early.insert(std::move(first));
-      return wrong;
-    }
-    CANELE_COVER(early_packet_taken);
-    group.early_bytes -= std::min(group.early_bytes, bytes.size());
-  }
-  return nullptr;
-}
-
 void remove_from_backlog(Peer& peer, Request& request) {
   if (!std::exchange(request.item.queued, false)) return;
   peer.backlog->remove(request.item);
@@ -240,6 +195,60 @@ const char* accept_sequenced(Context& context, Peer& peer, const wire::Head& hea
   if (!peer.disconnected()) acknowledge(context, peer, false);
   return nullptr;
 }
+
+namespace {
+
+/// Parses the packet whose turn it is. If there is no memory for all of it, its turn remains.
+const char* take_next(Context& context, Peer& peer, std::span<const std::byte> bytes) {
+  RailGroup& group = *peer.rail_group;
+  ++group.next_in;
+  group.bytes_to_ack += bytes.size();
+  if (bytes.empty()) return nullptr;
+  const char* const wrong = link::parse_chunks(context, peer, bytes, &group.chunks_done);
+  if (wrong == try_later) {
+    --group.next_in;
+    group.bytes_to_ack -= bytes.size();
+  }
+  return wrong;
+}
+
+/// Parses packets that came early and whose turn it is now.
+const char* drain_early(Context& context, Peer& peer) {
+  RailGroup& group = *peer.rail_group;
+  while (!group.early.empty() && group.early.begin()->first <= group.next_in && !peer.disconnected()) {
+    if (group.early.begin()->first < group.next_in) {  // there was no memory for it, and it has come once more
+      CANELE_COVER_RARE(early_packet_came_again);
+      group.early_bytes -= group.early.begin()->second.size();
+      group.early.erase(group.early.begin());
+      continue;
+    }
+    auto first = group.early.extract(group.early.begin());  // the peer may die of this packet, and drop the others
+    const std::vector<std::byte>& bytes = first.mapped();
+    if (const char* wrong = take_next(context, peer, bytes); wrong != nullptr) {
+      if (wrong == try_later) group.early.insert(std::move(first));
+      return wrong;
+    }
+    CANELE_COVER(early_packet_taken);
+    group.early_bytes -= std::min(group.early_bytes, bytes.size());
+  }
+  return nullptr;
+}
+
+/// Acknowledges what has come, if the peer may be waiting for that.
+void acknowledge(Context& context, Peer& peer, bool now) {
+  RailGroup& group = *peer.rail_group;
+  const bool soon = group.next_in - 1 - group.acknowledged >= RailGroup::ack_every ||
+                    group.bytes_to_ack >= RailGroup::ack_every_bytes || CANELE_BUGGIFY(acknowledged_at_once);
+  if (!now && !soon) return;
+  if (group.sequenced) {
+    group.ack_due = true;
+    context.mark_backlogged(peer);
+    return;
+  }
+  link::send_control(context, peer, {.type = wire::Type::cumulative_ack, .tag = group.acknowledge()});
+}
+
+}  // namespace
 
 const char* on_cumulative_ack(Peer& peer, std::uint64_t upto) {
   if (peer.rail_group == nullptr || upto >= peer.rail_group->next_out)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Receive, in five steps: (1) the driver presents a packet; (2) it is parsed. (3) Each chunk is checked. (4) Envelopes
-// are matched. (5) The data is copied once into the user's memory, or kept. Small messages take the fast path of
-// receive_eager.hpp; large ones go on in rendezvous/rendezvous.cpp.
+// are matched. (5) The data is copied once into the user's memory, or kept. Steps 1 and 2 are in receive_packet. Small
+// messages take the fast path of receive_eager.hpp; large ones go on in rendezvous/receive_rts.cpp.
 //
 // A malformed chunk ends the connection, never the process.
 #include "comm/protocol/receive.hpp"
@@ -12,7 +12,6 @@
 #include <new>
 
 #include "comm/link/queue.hpp"
-#include "comm/link/sequencing.hpp"
 #include "comm/protocol/matched_unbound.hpp"
 #include "comm/protocol/receive_eager.hpp"
 #include "comm/protocol/send.hpp"
@@ -235,59 +234,7 @@ void wait(Context& context, Request& request) {
   }
 }
 
-/// Prefetches for a packet of several chunks, if that is worthwhile. Where the driver shows what comes, DriverInstance
-/// has begun before.
-class PacketPrefetchScope {
- public:
-  PacketPrefetchScope(Context& context, const Peer& peer, Payload packet)
-      : context_(context), begins_(!context.packet_prefetch.has_one() && context.matcher.is_large()) {
-    if (begins_) context.packet_prefetch.begin(context.matcher, peer, packet);
-  }
-  ~PacketPrefetchScope() {
-    if (begins_) context_.packet_prefetch.end();
-  }
-  PacketPrefetchScope(const PacketPrefetchScope&) = delete;
-  PacketPrefetchScope& operator=(const PacketPrefetchScope&) = delete;
-  void step() const {
-    if (context_.packet_prefetch.has_one()) context_.packet_prefetch.step(context_.matcher);
-  }
-
- private:
-  Context& context_;
-  bool begins_;
-};
-
 }  // namespace
-
-[[gnu::noinline]] const char* other_packet(Context& context, Peer& peer, wire::Head first, Payload bytes) {
-  context.trace(Event::packet_received, peer.rank, nullptr, 0, bytes.size());
-  if (const Payload payload = wire::one_long_eager(first, bytes); !payload.empty()) {
-    CANELE_COVER(packet_is_one_long_eager);
-    return deliver_eager(context, peer, first, payload, 0);
-  }
-  if (first.type == wire::Type::sequenced && first.size == 0) {
-    return sequencing::accept_sequenced(context, peer, first, bytes.subspan(sizeof first));
-  }
-  return parse_chunks(context, peer, bytes, &peer.chunks_done);
-}
-
-const char* parse_chunks(Context& context, Peer& peer, std::span<const std::byte> bytes, std::size_t* done) {
-  const std::size_t size = bytes.size(), before = std::exchange(*done, 0);
-  if (before >= size) return "a packet is empty";
-  bytes = bytes.subspan(before);
-  const PacketPrefetchScope prefetch(context, peer, bytes);
-  while (!bytes.empty() && !peer.disconnected()) {
-    wire::Chunk chunk;
-    const std::size_t left = bytes.size();
-    if (const char* wrong = wire::take_chunk(bytes, chunk); wrong != nullptr) return wrong;
-    if (const char* wrong = context.on_chunk(peer, chunk); wrong != nullptr) {
-      if (wrong == try_later) *done = size - left;
-      return wrong;
-    }
-    if (!bytes.empty()) prefetch.step();
-  }
-  return nullptr;
-}
 
 /// Ends a receive for which there is no memory: neither to look for its message, nor to queue it. The matcher has
 /// changed nothing.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The receive path: from a driver's packet to the user's memory. Read receive.cpp top-down: packet, chunk,
-// envelope, match, deliver.
+// The receive path: from a driver's packet to the user's memory. docs/architecture.md lists its functions in the order
+// in which they run.
 //
 // Any thread may call these functions, under the engine's lock.
 //
@@ -14,11 +14,6 @@
 #include "comm/wire/wire.hpp"
 
 namespace canele::comm::receive_path {
-
-/// Does step 2 for the chunks of a packet, its number taken off. Returns nullptr, or what is wrong with the packet.
-/// *done is the number of its bytes that were parsed in an earlier call; the call resets it to 0, unless it returns
-/// try_later.
-const char* parse_chunks(Context& context, Peer& peer, std::span<const std::byte> bytes, std::size_t* done);
 
 /// Handle chunks. They return nullptr, or what is wrong with the chunk.
 /// A session chunk: the peer's index leads to our session of that label from then on.

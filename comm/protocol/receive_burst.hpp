@@ -9,7 +9,7 @@
 // the counters. Any packet that is not as usual is handled as a single packet.
 #pragma once
 
-#include "comm/protocol/receive_eager.hpp"
+#include "comm/protocol/receive_packet.hpp"
 
 namespace canele::comm::receive_path {
 

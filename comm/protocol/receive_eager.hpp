@@ -31,9 +31,6 @@ struct EagerMessage {
 
 // ---- rare cases, out of line: receive.cpp ---------------------------------------------------------------------------
 
-/// Takes a packet of several chunks, or of one chunk that is no short message. (Functions out of line get a head or a
-/// message by value. By reference, it would have to be in memory for all others, too.)
-const char* other_packet(Context& context, Peer& peer, wire::Head first, Payload bytes);
 /// Does step 5 for an eager message that no receive waits for, or only an unbound receive.
 const char* store_unexpected_eager(Context& context, Peer& peer, Session& session, EagerMessage message,
                                    PostedNode* node);
@@ -51,7 +48,49 @@ void acknowledge(Context& context, Peer& peer, std::uint64_t handle, int outcome
 void accept(Context& context, Request& request);
 void accept_searched(Context& context, Request& request, Message* message);
 
-// ---- steps ----------------------------------------------------------------------------------------------------------
+// ---- steps, in the order in which they run --------------------------------------------------------------------------
+
+[[gnu::always_inline]] inline const char* check_envelope(Context& context, Peer& peer, const wire::Head& head,
+                                                         std::uint64_t cost, Session*& session);
+[[gnu::always_inline]] inline const char* check_number(Context& context, Peer& peer, const wire::Head& head,
+                                                       std::uint64_t cost);
+inline const char* find_session(Peer& peer, const wire::Head& head, Session*& session);
+template <typename Counts>
+[[gnu::always_inline]] inline const char* match_eager(Context& context, Peer& peer, Session& session,
+                                                      const EagerMessage& message, Counts& counts);
+[[gnu::always_inline]] inline std::size_t copy_and_finish(Context& context, Request& request, Payload payload);
+inline void set_envelope(Request& request, std::uint64_t tag, int source, std::uint64_t length);
+inline int outcome_of(const Request& request);
+
+/// Counts messages one by one. ReceiveBurst::Counts counts those of a run together.
+struct CountsNow {
+  Context& context;
+  Peer& peer;
+  void kept() const {}
+  void met_posted() const { context.counters.add(Counter::posted_matches); }
+  void delivered(std::uint64_t bytes, [[maybe_unused]] std::uint64_t sent) const {
+    peer.counters.add(Counter::messages_received);
+    peer.counters.add(Counter::bytes_received, bytes);
+  }
+};
+
+/// Does steps 3 to 5. `handle`: see EagerMessage.
+[[gnu::always_inline]] static inline const char* deliver_eager(Context& context, Peer& peer, const wire::Head& head,
+                                                               Payload payload, std::uint64_t handle) {
+  Session* session = nullptr;
+  const std::uint64_t cost = wire::credit_cost_of_eager(payload.size());
+  if (const char* wrong = check_envelope(context, peer, head, cost, session); wrong != nullptr) [[unlikely]]
+    return wrong;
+  CountsNow counts{context, peer};
+  return match_eager(context, peer, *session, {head.tag, payload, handle}, counts);
+}
+
+/// Does what check_number() does, and finds the session of the envelope.
+[[gnu::always_inline]] inline const char* check_envelope(Context& context, Peer& peer, const wire::Head& head,
+                                                         std::uint64_t cost, Session*& session) {
+  if (const char* wrong = find_session(peer, head, session); wrong != nullptr) return wrong;
+  return check_number(context, peer, head, cost);
+}
 
 inline const char* find_session(Peer& peer, const wire::Head& head, Session*& session) {
   session = peer.names.find(head.session);
@@ -66,60 +105,6 @@ inline const char* find_session(Peer& peer, const wire::Head& head, Session*& se
     return "an envelope number is out of order";
   ++peer.next_in;
   return credit_receiver::charge(context, peer, cost);
-}
-/// Does what check_number() does, and finds the session of the envelope.
-[[gnu::always_inline]] inline const char* check_envelope(Context& context, Peer& peer, const wire::Head& head,
-                                                         std::uint64_t cost, Session*& session) {
-  if (const char* wrong = find_session(peer, head, session); wrong != nullptr) return wrong;
-  return check_number(context, peer, head, cost);
-}
-
-/// Writes the envelope of its message into a receive that has met it.
-inline void set_envelope(Request& request, std::uint64_t tag, int source, std::uint64_t length) {
-  request.status_tag = tag;
-  request.rank = source;
-  request.status_length = length;
-}
-
-inline int outcome_of(const Request& request) {
-  return request.status_length > request.data.length ? CANELE_ETRUNC : CANELE_OK;
-}
-
-/// Counts messages one by one. ReceiveBurst::Counts counts those of a run together.
-struct CountsNow {
-  Context& context;
-  Peer& peer;
-  void kept() const {}
-  void met_posted() const { context.counters.add(Counter::posted_matches); }
-  void delivered(std::uint64_t bytes, [[maybe_unused]] std::uint64_t sent) const {
-    peer.counters.add(Counter::messages_received);
-    peer.counters.add(Counter::bytes_received, bytes);
-  }
-};
-
-[[gnu::always_inline]] inline void count(Context& context, const Request& request, Peer& peer, std::uint64_t bytes) {
-  CountsNow{context, peer}.delivered(bytes, bytes);
-  if (context.inspect_deliveries) [[unlikely]]
-    inspect_delivery(context, request, bytes);
-}
-
-/// Ends a receive whose data is where it belongs.
-[[gnu::always_inline]] inline void count_and_finish(Context& context, Request& request, Peer& peer,
-                                                    std::uint64_t bytes) {
-  count(context, request, peer, bytes);
-  context.finish(request, outcome_of(request));
-}
-
-/// Does step 5, without counts, for an eager message whose receive is there and has memory. Returns the bytes copied.
-[[gnu::always_inline]] inline std::size_t copy_and_finish(Context& context, Request& request, Payload payload) {
-  const std::size_t copied = data::scatter(request.data, 0, payload.data(), payload.size());
-  if (context.inspect_deliveries) [[unlikely]]
-    inspect_delivery(context, request, copied);
-  context.finish_receive(request, payload.size() > request.data.length ? CANELE_ETRUNC : CANELE_OK);
-  return copied;
-}
-inline void copy_eager(Context& context, Request& request, Peer& peer, Payload payload) {
-  CountsNow{context, peer}.delivered(copy_and_finish(context, request, payload), payload.size());
 }
 
 /// Does steps 4 and 5.
@@ -150,15 +135,41 @@ template <typename Counts>
   return nullptr;
 }
 
-/// Does steps 3 to 5. `handle`: see EagerMessage.
-[[gnu::always_inline]] static inline const char* deliver_eager(Context& context, Peer& peer, const wire::Head& head,
-                                                               Payload payload, std::uint64_t handle) {
-  Session* session = nullptr;
-  const std::uint64_t cost = wire::credit_cost_of_eager(payload.size());
-  if (const char* wrong = check_envelope(context, peer, head, cost, session); wrong != nullptr) [[unlikely]]
-    return wrong;
-  CountsNow counts{context, peer};
-  return match_eager(context, peer, *session, {head.tag, payload, handle}, counts);
+/// Writes the envelope of its message into a receive that has met it.
+inline void set_envelope(Request& request, std::uint64_t tag, int source, std::uint64_t length) {
+  request.status_tag = tag;
+  request.rank = source;
+  request.status_length = length;
+}
+
+/// Does step 5, without counts, for an eager message whose receive is there and has memory. Returns the bytes copied.
+[[gnu::always_inline]] inline std::size_t copy_and_finish(Context& context, Request& request, Payload payload) {
+  const std::size_t copied = data::scatter(request.data, 0, payload.data(), payload.size());
+  if (context.inspect_deliveries) [[unlikely]]
+    inspect_delivery(context, request, copied);
+  context.finish_receive(request, payload.size() > request.data.length ? CANELE_ETRUNC : CANELE_OK);
+  return copied;
+}
+
+inline void copy_eager(Context& context, Request& request, Peer& peer, Payload payload) {
+  CountsNow{context, peer}.delivered(copy_and_finish(context, request, payload), payload.size());
+}
+
+[[gnu::always_inline]] inline void count(Context& context, const Request& request, Peer& peer, std::uint64_t bytes) {
+  CountsNow{context, peer}.delivered(bytes, bytes);
+  if (context.inspect_deliveries) [[unlikely]]
+    inspect_delivery(context, request, bytes);
+}
+
+/// Ends a receive whose data is where it belongs.
+[[gnu::always_inline]] inline void count_and_finish(Context& context, Request& request, Peer& peer,
+                                                    std::uint64_t bytes) {
+  count(context, request, peer, bytes);
+  context.finish(request, outcome_of(request));
+}
+
+inline int outcome_of(const Request& request) {
+  return request.status_length > request.data.length ? CANELE_ETRUNC : CANELE_OK;
 }
 
 // ---- a message that was there before its receive --------------------------------------------------------------------
@@ -246,16 +257,6 @@ inline bool waits_quietly(const Context& context, const Posting& posting) {
   fill(context, posting);
   accept_searched(context, request, message);
   return Accepted::other;
-}
-
-/// Does step 2, for a whole packet. Returns nullptr, or what is wrong with the packet.
-[[gnu::always_inline]] static inline const char* receive_packet(Context& context, Peer& peer, Payload bytes) {
-  peer.counters.add(Counter::packets_received);
-  wire::Head head;
-  if (!wire::peek(bytes, head)) [[unlikely]]
-    return "a packet is shorter than the head of a chunk";
-  if (!wire::is_one_eager(head, bytes.size())) return other_packet(context, peer, head, bytes);
-  return deliver_eager(context, peer, head, bytes.subspan(sizeof head), 0);
 }
 
 }  // namespace canele::comm::receive_path

@@ -147,13 +147,12 @@ class Context {
   virtual void item_sent(strategies::Item& item) = 0;
   /// `bytes` bulk bytes have left.
   virtual void bulk_sent(Peer& peer, Request& request, std::size_t bytes) = 0;
-  /// Parses the chunks of a packet; see receive_path::parse_chunks().
-  virtual const char* parse_chunks(Peer& peer, std::span<const std::byte> bytes, std::size_t* done) = 0;
+  /// Hands a chunk on to the floor that handles it. Returns nullptr, or what is wrong with the chunk.
+  virtual const char* on_chunk(Peer& peer, const wire::Chunk& chunk) = 0;
   /// No driver writes to the memory of peer.rail_group->destinations[index] any more.
   virtual void destination_closed(Peer& peer, std::size_t index) = 0;
 
   // Of protocol/.
-  virtual const char* on_chunk(Peer& peer, const wire::Chunk& chunk) = 0;
   /// Writes the envelope of a large message; see rendezvous/announce.hpp.
   virtual std::byte* write_rts(Peer& peer, Request& request, const ChunkToWrite& chunk,
                                const RtrTable::RemoteRtr* remote_rtr) = 0;

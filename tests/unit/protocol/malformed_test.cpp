@@ -8,7 +8,7 @@
 #include <random>
 
 #include "comm/engine/connect.hpp"
-#include "comm/protocol/receive_eager.hpp"
+#include "comm/protocol/receive_packet.hpp"
 #include "comm/wire/wire.hpp"
 #include "unit/engine/local_job.hpp"
 
