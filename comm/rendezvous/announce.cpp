@@ -18,33 +18,8 @@
 namespace canele::comm::rendezvous {
 namespace {
 
-/// Gathers what choose_for_send() asks, but for the RTR. What does not count for a message is not looked up for it.
-SendFacts facts_of(const Context& context, const Peer& peer, const Request& request) {
-  SendFacts facts;
-  facts.length = request.data.length;
-  facts.copied = request.role == Request::InternalRole::in_segment || request.role == Request::InternalRole::buffered;
-  if (facts.copied) return facts;
-  facts.read_elsewhere = request.role == Request::InternalRole::destination_send && context.is_read_elsewhere(request);
-  facts.part_of_other = request.role != Request::InternalRole::none;
-  const drivers::Capabilities& can = peer.rail->instance->driver->capabilities();
-  facts.gets = can.get;
-  facts.any_thread = can.rma_any_thread;
-  facts.copy_pays = can.get && kernel_copies(context, peer, request);
-  facts.few_pieces =
-      can.get && has_few_pieces(request, can.rma_any_thread ? most_pieces : DeferredRegistration::most_pieces);
-  return facts;
-}
-
-/// Describes the memory of a send for a peer that reads it.
-void describe(const Context& context, Peer& peer, Request& request, drivers::MemoryKey& rkey) {
-  if (request.role == Request::InternalRole::in_segment) {
-    rkey = context.segment_key_of(request);
-  } else if (request.role == Request::InternalRole::buffered) {
-    rkey = buffered::copy_of(request).rkey;
-  } else if (!CANELE_BUGGIFY(not_exposed)) {
-    register_memory(peer, request, rkey);
-  }
-}
+SendFacts facts_of(const Context& context, const Peer& peer, const Request& request);
+void describe(const Context& context, Peer& peer, Request& request, drivers::MemoryKey& rkey);
 
 }  // namespace
 
@@ -106,5 +81,37 @@ std::byte* write_rts(Context& context, Peer& peer, Request& request, const Chunk
   std::memcpy(out, rkey.bytes, rkey.size);
   return out + rts.rkey;
 }
+
+namespace {
+
+/// Gathers what choose_for_send() asks, but for the RTR. What does not count for a message is not looked up for it.
+SendFacts facts_of(const Context& context, const Peer& peer, const Request& request) {
+  SendFacts facts;
+  facts.length = request.data.length;
+  facts.copied = request.role == Request::InternalRole::in_segment || request.role == Request::InternalRole::buffered;
+  if (facts.copied) return facts;
+  facts.read_elsewhere = request.role == Request::InternalRole::destination_send && context.is_read_elsewhere(request);
+  facts.part_of_other = request.role != Request::InternalRole::none;
+  const drivers::Capabilities& can = peer.rail->instance->driver->capabilities();
+  facts.gets = can.get;
+  facts.any_thread = can.rma_any_thread;
+  facts.copy_pays = can.get && kernel_copies(context, peer, request);
+  facts.few_pieces =
+      can.get && has_few_pieces(request, can.rma_any_thread ? most_pieces : DeferredRegistration::most_pieces);
+  return facts;
+}
+
+/// Describes the memory of a send for a peer that reads it.
+void describe(const Context& context, Peer& peer, Request& request, drivers::MemoryKey& rkey) {
+  if (request.role == Request::InternalRole::in_segment) {
+    rkey = context.segment_key_of(request);
+  } else if (request.role == Request::InternalRole::buffered) {
+    rkey = buffered::copy_of(request).rkey;
+  } else if (!CANELE_BUGGIFY(not_exposed)) {
+    register_memory(peer, request, rkey);
+  }
+}
+
+}  // namespace
 
 }  // namespace canele::comm::rendezvous

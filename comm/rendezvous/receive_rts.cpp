@@ -16,6 +16,47 @@ namespace {
 
 using receive_path::Payload;
 
+/// A request to send that no receive waits for, or only an unbound receive.
+struct UnexpectedRts {
+  const ParsedRts& parsed;
+  Session& session;
+  std::uint64_t charged;  ///< what its envelope cost; 0: nothing
+  PostedNode* node;       ///< of the unbound receive; nullptr: none
+
+  receive_path::Unexpected envelope() const { return {parsed.head.tag, parsed.rts.length, charged, node}; }
+};
+
+const char* parse_rts(const wire::Head& head, Payload payload, ParsedRts& out);
+const char* on_match(Context& context, Peer& peer, const ParsedRts& parsed, Request& request);
+const char* store_unexpected_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected);
+[[gnu::cold]] const char* no_room_for_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected);
+[[gnu::cold]] const char* reject_multicast(Context& context, Peer& peer, Arrival& arrival, std::uint64_t charged);
+
+}  // namespace
+
+const char* on_rts(Context& context, Peer& peer, const wire::Head& head, Payload payload, Arrival* arrival) {
+  ParsedRts parsed;
+  parsed.arrival = arrival;
+  if (const char* wrong = parse_rts(head, payload, parsed); wrong != nullptr) return wrong;
+  const wire::Rts& rts = parsed.rts;
+  if (arrival != nullptr && (rts.needs_fin == 0 || rts.receive != 0 || rts.length == 0)) {
+    return "the envelope of a multicast is malformed";
+  }
+  Session* session = nullptr;
+  const std::uint64_t cost = wire::credit_cost_of_rts(rts.header);
+  if (const char* wrong = receive_path::check_envelope(context, peer, head, cost, session); wrong != nullptr)
+    return wrong;
+  context.trace(Event::rts_received, peer.rank, session, head.tag, rts.length);
+  if (rts.receive != 0) return rtr::on_claimed_rts(context, peer, *session, parsed);
+  PostedNode* node = context.matcher.arrive(session->match, head.tag, peer.rank);
+  if (node == nullptr || request_of(*node).unbound) {
+    return store_unexpected_rts(context, peer, {parsed, *session, cost, node});
+  }
+  return on_match(context, peer, parsed, request_of(*node));
+}
+
+namespace {
+
 /// Reads a request to send. Returns nullptr, or what is wrong with it.
 const char* parse_rts(const wire::Head& head, Payload payload, ParsedRts& out) {
   out.head = head;
@@ -49,15 +90,25 @@ const char* on_match(Context& context, Peer& peer, const ParsedRts& parsed, Requ
   return nullptr;
 }
 
-/// A request to send that no receive waits for, or only an unbound receive.
-struct UnexpectedRts {
-  const ParsedRts& parsed;
-  Session& session;
-  std::uint64_t charged;  ///< what its envelope cost; 0: nothing
-  PostedNode* node;       ///< of the unbound receive; nullptr: none
-
-  receive_path::Unexpected envelope() const { return {parsed.head.tag, parsed.rts.length, charged, node}; }
-};
+/// Keeps a request to send that no receive waits for, or only an unbound receive.
+const char* store_unexpected_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected) {
+  const auto& [parsed, session, charged, node] = unexpected;
+  const wire::Rts& rts = parsed.rts;
+  const auto traits = static_cast<std::uint8_t>(Message::is_rendezvous | (charged != 0 ? Message::is_charged : 0) |
+                                                (rts.needs_fin != 0 ? Message::needs_fin_trait : 0));
+  const Message::Origin origin{rts.length, rts.handle, static_cast<std::uint16_t>(parsed.rkey.size()), rts.rkey_driver,
+                               parsed.arrival != nullptr ? parsed.arrival->id() : 0};
+  Message* message =
+      receive_path::make_message(context, peer, {parsed.head.tag, traits, origin, parsed.header, parsed.rkey});
+  if (message == nullptr) return no_room_for_rts(context, peer, unexpected);
+  CANELE_COVER(rts_kept);
+  if (parsed.arrival != nullptr) parsed.arrival->announced(rts, session);
+  const bool kept = receive_path::store_unexpected(context, session, node, *message);
+  if (parsed.arrival == nullptr) return kept ? nullptr : receive_path::no_room(context, peer, unexpected.envelope());
+  if (!kept) return reject_multicast(context, peer, *parsed.arrival, charged);
+  parsed.arrival->kept();
+  return nullptr;
+}
 
 /// Answers for an announced message for which there is no memory, see receive_path::no_room(). An unbound receive ends,
 /// and its sender is told.
@@ -81,48 +132,7 @@ struct UnexpectedRts {
   return nullptr;
 }
 
-/// Keeps a request to send that no receive waits for, or only an unbound receive.
-const char* store_unexpected_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected) {
-  const auto& [parsed, session, charged, node] = unexpected;
-  const wire::Rts& rts = parsed.rts;
-  const auto traits = static_cast<std::uint8_t>(Message::is_rendezvous | (charged != 0 ? Message::is_charged : 0) |
-                                                (rts.needs_fin != 0 ? Message::needs_fin_trait : 0));
-  const Message::Origin origin{rts.length, rts.handle, static_cast<std::uint16_t>(parsed.rkey.size()), rts.rkey_driver,
-                               parsed.arrival != nullptr ? parsed.arrival->id() : 0};
-  Message* message =
-      receive_path::make_message(context, peer, {parsed.head.tag, traits, origin, parsed.header, parsed.rkey});
-  if (message == nullptr) return no_room_for_rts(context, peer, unexpected);
-  CANELE_COVER(rts_kept);
-  if (parsed.arrival != nullptr) parsed.arrival->announced(rts, session);
-  const bool kept = receive_path::store_unexpected(context, session, node, *message);
-  if (parsed.arrival == nullptr) return kept ? nullptr : receive_path::no_room(context, peer, unexpected.envelope());
-  if (!kept) return reject_multicast(context, peer, *parsed.arrival, charged);
-  parsed.arrival->kept();
-  return nullptr;
-}
-
 }  // namespace
-
-const char* on_rts(Context& context, Peer& peer, const wire::Head& head, Payload payload, Arrival* arrival) {
-  ParsedRts parsed;
-  parsed.arrival = arrival;
-  if (const char* wrong = parse_rts(head, payload, parsed); wrong != nullptr) return wrong;
-  const wire::Rts& rts = parsed.rts;
-  if (arrival != nullptr && (rts.needs_fin == 0 || rts.receive != 0 || rts.length == 0)) {
-    return "the envelope of a multicast is malformed";
-  }
-  Session* session = nullptr;
-  const std::uint64_t cost = wire::credit_cost_of_rts(rts.header);
-  if (const char* wrong = receive_path::check_envelope(context, peer, head, cost, session); wrong != nullptr)
-    return wrong;
-  context.trace(Event::rts_received, peer.rank, session, head.tag, rts.length);
-  if (rts.receive != 0) return rtr::on_claimed_rts(context, peer, *session, parsed);
-  PostedNode* node = context.matcher.arrive(session->match, head.tag, peer.rank);
-  if (node == nullptr || request_of(*node).unbound) {
-    return store_unexpected_rts(context, peer, {parsed, *session, cost, node});
-  }
-  return on_match(context, peer, parsed, request_of(*node));
-}
 
 const char* on_blocked_envelope(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
   wire::BlockedEnvelope blocked;

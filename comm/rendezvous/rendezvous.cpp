@@ -1,149 +1,54 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Rendezvous, both get and stream.
-//
-// A receive whose data is copied by get is in no table. Only its RmaCopy ends it, also when the peer dies, because the
-// copy may be under way.
+// Rendezvous: the start of a transfer, and its data as a stream. get.cpp has the other way of the data, and
+// end_transfer.cpp has the end.
 #include "comm/rendezvous/rendezvous.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "comm/link/queue.hpp"
 #include "comm/protocol/credit_sender.hpp"
 #include "comm/protocol/receive.hpp"
-#include "comm/protocol/send.hpp"
 #include "comm/rendezvous/async_get.hpp"
 #include "comm/rendezvous/choose.hpp"
 #include "comm/rendezvous/receiver_initiated.hpp"
-#include "comm/rendezvous/shared_copy.hpp"
 #include "comm/state/payload.hpp"
 #include "comm/wire/wire.hpp"
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::rendezvous {
 
-void fin(Context& context, Peer& peer, std::uint64_t handle, int outcome) {
-  const auto word = static_cast<std::uint32_t>(-outcome);
-  link::send_control(context, peer, {.type = wire::Type::fin, .tag = handle, .payload = link::bytes_of(word)});
-}
+static ReceiveFacts facts_of(const Context& context, const Request& request, const Peer& peer,
+                             const RemoteSource& source);
+[[gnu::cold]] static void fail_to_start(Context& context, Request& request, const Peer& peer);
+static std::vector<OpenDestination>::iterator find_open(RailGroup& group, std::uint64_t transfer_id);
+static void on_bulk_progress(Context& context, Request& request, Peer& peer);
+static std::size_t rma_min_for(const Context& context, const Peer& peer);
 
-RmaCopy& new_copy(Context& context, Request& request, Peer& peer, std::span<const std::byte> rkey) {
-  RmaCopy* copy = context.large.free_copies;
-  if (copy == nullptr) {
-    context.large.all_copies.push_back(std::make_unique<RmaCopy>());
-    copy = context.large.all_copies.back().get();
-  } else {
-    context.large.free_copies = copy->next_free;
+void start_transfer(Context& context, Request& request, Peer& peer, const RemoteSource& source) {
+  request.stage = Request::Stage::moving;
+  request.moved = request.expected = 0;
+  Sink* const sink = request.receive.sink;
+  if (sink != nullptr && sink->attach_receive(context, request)) return;
+  const ReceiveFacts facts = facts_of(context, request, peer, source);
+  switch (choose_for_receive(facts)) {
+    case Scheme::nothing:
+      if (facts.ended) return fail_to_start(context, request, peer);
+      CANELE_COVER(rendezvous_of_nothing);
+      fin(context, peer, source.handle, CANELE_OK);
+      receive_path::complete_receive(context, request, peer, 0);
+      return;
+    case Scheme::shared_copy:
+      if (rtr::share(context, request, peer, source)) return;
+      [[fallthrough]];  // the receive has too many pieces for its sender
+    case Scheme::get:
+    case Scheme::async_get:
+      CANELE_COVER(rendezvous_gets);
+      begin_get(context, request, peer, source, facts.length);
+      return;
+    default:
+      stream(context, request, peer, source.handle, facts.length);
   }
-  copy->kind = OpKind::transfer_done;
-  copy->context = &context;
-  copy->request = &request;
-  copy->peer = &peer;
-  copy->driver = peer.rail->instance->driver.get();
-  copy->offset = 0;
-  copy->rkey.size = static_cast<std::uint16_t>(rkey.size());
-  std::memcpy(copy->rkey.bytes, rkey.data(), rkey.size());
-  copy->outstanding = 0;
-  copy->status = drivers::Status::ok;
-  copy->claims = {};
-  ++context.large.active_copies;
-  return *copy;
-}
-
-void free_copy(Context& context, RmaCopy& copy) {
-  --context.large.active_copies;
-  copy.request = nullptr;
-  copy.is_get = false;
-  copy.next_free = context.large.free_copies;
-  context.large.free_copies = &copy;
-}
-
-namespace {
-
-/// Copies one chunk of a copy, outside the lock, on any thread that makes progress. Submits itself again until all is
-/// copied.
-void get_chunk(ltask::Task& task) {
-  const std::size_t chunk = CANELE_BUGGIFY(short_pull) ? 4096 : 256 * 1024;  // then other tasks get a turn
-  auto& copy = static_cast<RmaCopy&>(task);
-  iovec pieces[64];
-  std::size_t size = 0;
-  drivers::Driver& driver = *copy.driver;
-  const std::size_t most = std::min<std::uint64_t>({chunk, driver.capabilities().max_rma, copy.want - copy.offset});
-  const int count = data::pieces(copy.request->data, copy.offset, most, pieces, 64, &size);
-  copy.status = count == 0 ? drivers::Status::failed
-                           : driver.rma(copy.peer->rank, drivers::RmaOp::get, {copy.rkey.bytes, copy.rkey.size},
-                                        copy.offset, pieces, count, size, &copy);
-  copy.offset += size;
-  Context& context = *copy.context;
-  context.watch.moved();
-  if (copy.status == drivers::Status::ok && copy.offset < copy.want) {
-    CANELE_COVER(get_continues);
-    copy.prepare(get_chunk);
-    context.tasks.submit(copy);
-    return;
-  }
-  context.submit(copy);  // the copy may be gone now
-}
-
-void begin_get(Context& context, Request& request, Peer& peer, const RemoteSource& source, std::uint64_t want) {
-  RmaCopy& copy = new_copy(context, request, peer, source.rkey);
-  copy.handle = source.handle;
-  copy.want = want;
-  if (copy.driver->capabilities().rma_any_thread) {
-    start_get(copy);
-  } else {
-    async_get::submit(*peer.rail->instance, copy);
-  }
-}
-
-}  // namespace
-
-void start_get(RmaCopy& copy) {
-  copy.prepare(get_chunk);
-  copy.context->tasks.submit(copy);
-}
-
-/// Returns the length, in bytes, from which on a copy by the kernel is better than a stream.
-static std::size_t rma_min_for(const Context& context, const Peer& peer) {
-  const drivers::Capabilities& can = peer.rail->instance->driver->capabilities();
-  return context.shares_core() ? can.rma_min_shared_core : can.rma_min;
-}
-
-bool kernel_copies(const Context& context, const Peer& peer, const Request& request) {
-  const std::size_t from = rma_min_for(context, peer);
-  // A limit (`from` above 0) says that two copies are quicker than one by the kernel. Above the limit the kernel's copy
-  // is there for ends that compute. It is not used if both ends wait and no worker runs.
-  return request.data.length >= from && (from == 0 || !request.both_ends_wait || context.worker_active());
-}
-
-bool has_few_pieces(const Request& request, int most) {
-  if (request.data.segments == nullptr) return true;
-  iovec pieces[most_pieces];
-  std::size_t covered = 0;
-  data::pieces(request.data, 0, request.data.length, pieces, most, &covered);
-  return covered == request.data.length;
-}
-
-void register_memory(Peer& peer, Request& request, drivers::MemoryKey& rkey) {
-  drivers::Driver& driver = *peer.rail->instance->driver;
-  iovec pieces[most_pieces];
-  std::size_t covered = 0;
-  const int count = data::pieces(request.data, 0, request.data.length, pieces, most_pieces, &covered);
-  rkey.size = 0;
-  if (driver.register_memory(peer.rank, drivers::RmaOp::get, pieces, count, &rkey) != drivers::Status::ok)
-    rkey.size = 0;
-}
-
-void grant(Context& context, Request& request, Peer& peer, std::uint64_t send, std::uint64_t offset) {
-  context.trace(Event::cts_sent, peer.rank, request.session, request.status_tag, request.expected - offset);
-  request.receive.peer = &peer;
-  request.transfer_id = send;
-  request.handle = context.transfers.add(request);
-  if (Sink* const sink = request.receive.sink; sink != nullptr && sink->request_data(context, request, peer, offset))
-    return;
-  const wire::Cts cts{request.handle, offset, request.expected - offset};
-  link::send_control(context, peer, {.type = wire::Type::cts, .tag = send, .payload = link::bytes_of(cts)});
 }
 
 /// Gathers what choose_for_receive() asks. What only long messages are asked for is looked up for these alone.
@@ -178,38 +83,23 @@ static ReceiveFacts facts_of(const Context& context, const Request& request, con
   receive_path::fail_receive(context, request, CANELE_ECANCELED);
 }
 
-void start_transfer(Context& context, Request& request, Peer& peer, const RemoteSource& source) {
-  request.stage = Request::Stage::moving;
-  request.moved = request.expected = 0;
-  Sink* const sink = request.receive.sink;
-  if (sink != nullptr && sink->attach_receive(context, request)) return;
-  const ReceiveFacts facts = facts_of(context, request, peer, source);
-  switch (choose_for_receive(facts)) {
-    case Scheme::nothing:
-      if (facts.ended) return fail_to_start(context, request, peer);
-      CANELE_COVER(rendezvous_of_nothing);
-      fin(context, peer, source.handle, CANELE_OK);
-      receive_path::complete_receive(context, request, peer, 0);
-      return;
-    case Scheme::shared_copy:
-      if (rtr::share(context, request, peer, source)) return;
-      [[fallthrough]];  // the receive has too many pieces for its sender
-    case Scheme::get:
-    case Scheme::async_get:
-      CANELE_COVER(rendezvous_gets);
-      begin_get(context, request, peer, source, facts.length);
-      return;
-    default:
-      stream(context, request, peer, source.handle, facts.length);
-  }
-}
-
 void stream(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want) {
   CANELE_COVER(rendezvous_streamed);
   request.moved = 0;
   request.expected = want;
   const Sink* const sink = request.receive.sink;
   grant(context, request, sink != nullptr ? sink->next_source(context) : peer, handle, 0);
+}
+
+void grant(Context& context, Request& request, Peer& peer, std::uint64_t send, std::uint64_t offset) {
+  context.trace(Event::cts_sent, peer.rank, request.session, request.status_tag, request.expected - offset);
+  request.receive.peer = &peer;
+  request.transfer_id = send;
+  request.handle = context.transfers.add(request);
+  if (Sink* const sink = request.receive.sink; sink != nullptr && sink->request_data(context, request, peer, offset))
+    return;
+  const wire::Cts cts{request.handle, offset, request.expected - offset};
+  link::send_control(context, peer, {.type = wire::Type::cts, .tag = send, .payload = link::bytes_of(cts)});
 }
 
 const char* on_cts(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
@@ -240,28 +130,6 @@ const char* on_cts(Context& context, Peer& peer, std::uint64_t handle, std::span
   return nullptr;
 }
 
-const char* on_fin(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
-  std::uint32_t outcome;
-  Request* request = context.sends.find(handle);
-  if (!wire::take(payload, outcome)) return "an end of transfer is too short";
-  const bool under_way = request != nullptr && !request->credit_blocked && request->moved != request->expected;
-  if (request == nullptr || request->rank != peer.rank || !request->rendezvous || !request->announced() ||
-      (under_way && !request->needs_fin) || request->role == Request::InternalRole::child_send) {
-    return "an end of transfer names no send that waits for one";
-  }
-  if (under_way) {  // the rail has not given the last of its memory back
-    CANELE_COVER(fin_before_the_rail_let_go);
-    request->fin_received = true;
-    return nullptr;
-  }
-  CANELE_COVER(fin_arrived);
-  if (request->credit_blocked) credit_sender::taken(context, peer, *request);
-  context.sends.remove(handle);
-  async_get::deregister(peer, *request);
-  context.finish(*request, send_path::decode_outcome(outcome));
-  return nullptr;
-}
-
 void on_regrant(Context& context, Peer& peer, std::uint64_t transfer_id) {
   Request* request = context.transfers.find(transfer_id);
   if (request == nullptr || request->receive.peer != &peer || peer.rail_group == nullptr) return;  // all of it has come
@@ -282,6 +150,65 @@ void regrant(Context& context, Request& request) {
   context.transfers.remove(request.handle);
   if (request.receive.sink != nullptr) return request.receive.sink->request_again(context, request);
   grant(context, request, peer, request.transfer_id, request.moved);
+}
+
+int bulk_destination(Context& context, Peer& peer, const DriverInstance& instance, const BulkRange& range,
+                     std::span<iovec> out) {
+  const auto [transfer_id, offset, length] = range;
+  const int max = static_cast<int>(out.size());
+  Request* request = context.transfers.find(transfer_id);
+  if (request == nullptr || request->receive.peer != &peer) return 0;
+  if (offset >= request->expected || length > request->expected - offset) return 0;
+  const Rail* rail = peer.rail_of(instance);
+  if (rail == nullptr || !rail->up) return 0;  // a connection that is not used, or that belongs to a disconnected peer
+  if (request->receive.sink != nullptr) request->receive.sink->on_bulk_begun();
+  std::size_t covered = 0;
+  if (peer.rail_group == nullptr) return data::pieces(request->data, offset, length, out.data(), max, &covered);
+  const auto open = find_open(*peer.rail_group, transfer_id);
+  const bool is_open = open != peer.rail_group->destinations.end();
+  if (is_open && open->instance != &instance) return 0;
+  const int count = data::pieces(request->data, offset, length, out.data(), max, &covered);
+  if (count > 0 && !is_open) peer.rail_group->destinations.push_back({&instance, transfer_id});
+  return count;
+}
+
+/// Finds the open destination of a transfer. One driver at a time writes the data of a transfer: what another
+/// driver brings for it is not wanted.
+static std::vector<OpenDestination>::iterator find_open(RailGroup& group, std::uint64_t transfer_id) {
+  return std::find_if(group.destinations.begin(), group.destinations.end(),
+                      [&](const OpenDestination& one) { return one.transfer_id == transfer_id; });
+}
+
+void bulk_written(Context& context, Peer& peer, const DriverInstance& instance, std::uint64_t transfer_id,
+                  std::uint64_t length) {
+  Request* request = context.transfers.find(transfer_id);
+  const bool wanted = request != nullptr && request->receive.peer == &peer && !peer.disconnected() &&
+                      length <= request->expected - request->moved;
+  context.watch.moved();
+  if (wanted) {
+    request->moved += length;
+    context.trace(Event::bulk_received, peer.rank, request->session, request->status_tag, length);
+    on_bulk_progress(context, *request, peer);
+  }
+  if (peer.rail_group == nullptr) return;
+  const auto closed = find_open(*peer.rail_group, transfer_id);
+  if (closed == peer.rail_group->destinations.end() || closed->instance != &instance) return;
+  destination_closed(context, peer, static_cast<std::size_t>(closed - peer.rail_group->destinations.begin()));
+}
+
+/// Handles that a stream has come further.
+static void on_bulk_progress(Context& context, Request& request, Peer& peer) {
+  Sink* const sink = request.receive.sink;
+  if (sink != nullptr) sink->on_progress(context, request);
+  if (request.moved != request.expected) return;
+  CANELE_COVER(stream_written);
+  context.transfers.remove(request.handle);
+  if (sink != nullptr) {
+    sink->on_done(context, request, peer);
+  } else if (request.needs_fin) {
+    fin(context, peer, request.transfer_id, CANELE_OK);
+  }
+  receive_path::complete_receive(context, request, peer, request.expected);
 }
 
 void destination_closed(Context& context, Peer& peer, std::size_t index) {
@@ -305,86 +232,38 @@ void lost_source(Context& context, Request& request, const Peer& peer) {
   }
 }
 
-/// Finds the open destination of a transfer. One driver at a time writes the data of a transfer: what another
-/// driver brings for it is not wanted.
-static std::vector<OpenDestination>::iterator find_open(RailGroup& group, std::uint64_t transfer_id) {
-  return std::find_if(group.destinations.begin(), group.destinations.end(),
-                      [&](const OpenDestination& one) { return one.transfer_id == transfer_id; });
+// ---- answers for the floors and files that choose
+// ----------------------------------------------------------------------
+
+bool kernel_copies(const Context& context, const Peer& peer, const Request& request) {
+  const std::size_t from = rma_min_for(context, peer);
+  // A limit (`from` above 0) says that two copies are quicker than one by the kernel. Above the limit the kernel's copy
+  // is there for ends that compute. It is not used if both ends wait and no worker runs.
+  return request.data.length >= from && (from == 0 || !request.both_ends_wait || context.worker_active());
 }
 
-int bulk_destination(Context& context, Peer& peer, const DriverInstance& instance, const BulkRange& range,
-                     std::span<iovec> out) {
-  const auto [transfer_id, offset, length] = range;
-  const int max = static_cast<int>(out.size());
-  Request* request = context.transfers.find(transfer_id);
-  if (request == nullptr || request->receive.peer != &peer) return 0;
-  if (offset >= request->expected || length > request->expected - offset) return 0;
-  const Rail* rail = peer.rail_of(instance);
-  if (rail == nullptr || !rail->up) return 0;  // a connection that is not used, or that belongs to a disconnected peer
-  if (request->receive.sink != nullptr) request->receive.sink->on_bulk_begun();
+/// Returns the length, in bytes, from which on a copy by the kernel is better than a stream.
+static std::size_t rma_min_for(const Context& context, const Peer& peer) {
+  const drivers::Capabilities& can = peer.rail->instance->driver->capabilities();
+  return context.shares_core() ? can.rma_min_shared_core : can.rma_min;
+}
+
+bool has_few_pieces(const Request& request, int most) {
+  if (request.data.segments == nullptr) return true;
+  iovec pieces[most_pieces];
   std::size_t covered = 0;
-  if (peer.rail_group == nullptr) return data::pieces(request->data, offset, length, out.data(), max, &covered);
-  const auto open = find_open(*peer.rail_group, transfer_id);
-  const bool is_open = open != peer.rail_group->destinations.end();
-  if (is_open && open->instance != &instance) return 0;
-  const int count = data::pieces(request->data, offset, length, out.data(), max, &covered);
-  if (count > 0 && !is_open) peer.rail_group->destinations.push_back({&instance, transfer_id});
-  return count;
+  data::pieces(request.data, 0, request.data.length, pieces, most, &covered);
+  return covered == request.data.length;
 }
 
-/// Handles that a stream has come further.
-static void on_bulk_progress(Context& context, Request& request, Peer& peer) {
-  Sink* const sink = request.receive.sink;
-  if (sink != nullptr) sink->on_progress(context, request);
-  if (request.moved != request.expected) return;
-  CANELE_COVER(stream_written);
-  context.transfers.remove(request.handle);
-  if (sink != nullptr) {
-    sink->on_done(context, request, peer);
-  } else if (request.needs_fin) {
-    fin(context, peer, request.transfer_id, CANELE_OK);
-  }
-  receive_path::complete_receive(context, request, peer, request.expected);
-}
-
-void bulk_written(Context& context, Peer& peer, const DriverInstance& instance, std::uint64_t transfer_id,
-                  std::uint64_t length) {
-  Request* request = context.transfers.find(transfer_id);
-  const bool wanted = request != nullptr && request->receive.peer == &peer && !peer.disconnected() &&
-                      length <= request->expected - request->moved;
-  context.watch.moved();
-  if (wanted) {
-    request->moved += length;
-    context.trace(Event::bulk_received, peer.rank, request->session, request->status_tag, length);
-    on_bulk_progress(context, *request, peer);
-  }
-  if (peer.rail_group == nullptr) return;
-  const auto closed = find_open(*peer.rail_group, transfer_id);
-  if (closed == peer.rail_group->destinations.end() || closed->instance != &instance) return;
-  destination_closed(context, peer, static_cast<std::size_t>(closed - peer.rail_group->destinations.begin()));
-}
-
-void transfer_done(Context& context, RmaCopy& copy) {
-  if (copy.claims) {
-    shared_copy::copy_finished(context, copy);
-    return;
-  }
-  Peer& peer = *copy.peer;
-  if (peer.disconnected()) {  // even if all was copied: the peer may have given us up, and let go of its memory
-                              // meanwhile
-    CANELE_COVER(get_from_disconnected);
-    receive_path::fail_receive(context, *copy.request, peer.error);
-  } else if (copy.status == drivers::Status::ok) {
-    CANELE_COVER(get_done);
-    fin(context, peer, copy.handle, CANELE_OK);
-    context.counters.add(Counter::rma_get_bytes, copy.want);
-    context.trace(Event::bulk_received, peer.rank, copy.request->session, copy.request->status_tag, copy.want);
-    receive_path::complete_receive(context, *copy.request, peer, copy.want);
-  } else {  // the copy may be forbidden; or the peer is about to be found dead, and that ends the transfer
-    CANELE_COVER(get_failed_and_streams);
-    stream(context, *copy.request, peer, copy.handle, copy.want);
-  }
-  free_copy(context, copy);
+void register_memory(Peer& peer, Request& request, drivers::MemoryKey& rkey) {
+  drivers::Driver& driver = *peer.rail->instance->driver;
+  iovec pieces[most_pieces];
+  std::size_t covered = 0;
+  const int count = data::pieces(request.data, 0, request.data.length, pieces, most_pieces, &covered);
+  rkey.size = 0;
+  if (driver.register_memory(peer.rank, drivers::RmaOp::get, pieces, count, &rkey) != drivers::Status::ok)
+    rkey.size = 0;
 }
 
 }  // namespace canele::comm::rendezvous

@@ -57,6 +57,8 @@ void destination_closed(Context& context, Peer& peer, std::size_t index);
 
 RmaCopy& new_copy(Context& context, Request& request, Peer& peer, std::span<const std::byte> rkey);
 void free_copy(Context& context, RmaCopy& copy);
+/// Gets the first `want` bytes of a send: in the tasks of the threads that make progress, or by the driver's server.
+void begin_get(Context& context, Request& request, Peer& peer, const RemoteSource& source, std::uint64_t want);
 /// Starts the copy by this end alone, with a driver whose rma() any thread may call.
 void start_get(RmaCopy& copy);
 /// Tells the sender that its data has been taken, or why not.

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The end of a large message: the receiver has its data and says so, and the sender hears of it.
+#include "comm/link/queue.hpp"
+#include "comm/protocol/credit_sender.hpp"
+#include "comm/protocol/receive.hpp"
+#include "comm/protocol/send.hpp"
+#include "comm/rendezvous/async_get.hpp"
+#include "comm/rendezvous/rendezvous.hpp"
+#include "comm/rendezvous/shared_copy.hpp"
+#include "comm/wire/wire.hpp"
+#include "ltask/coverage.hpp"
+
+namespace canele::comm::rendezvous {
+
+void transfer_done(Context& context, RmaCopy& copy) {
+  if (copy.claims) {
+    shared_copy::copy_finished(context, copy);
+    return;
+  }
+  Peer& peer = *copy.peer;
+  if (peer.disconnected()) {  // even if all was copied: the peer may have given us up, and let go of its memory
+                              // meanwhile
+    CANELE_COVER(get_from_disconnected);
+    receive_path::fail_receive(context, *copy.request, peer.error);
+  } else if (copy.status == drivers::Status::ok) {
+    CANELE_COVER(get_done);
+    fin(context, peer, copy.handle, CANELE_OK);
+    context.counters.add(Counter::rma_get_bytes, copy.want);
+    context.trace(Event::bulk_received, peer.rank, copy.request->session, copy.request->status_tag, copy.want);
+    receive_path::complete_receive(context, *copy.request, peer, copy.want);
+  } else {  // the copy may be forbidden; or the peer is about to be found dead, and that ends the transfer
+    CANELE_COVER(get_failed_and_streams);
+    stream(context, *copy.request, peer, copy.handle, copy.want);
+  }
+  free_copy(context, copy);
+}
+
+void fin(Context& context, Peer& peer, std::uint64_t handle, int outcome) {
+  const auto word = static_cast<std::uint32_t>(-outcome);
+  link::send_control(context, peer, {.type = wire::Type::fin, .tag = handle, .payload = link::bytes_of(word)});
+}
+
+const char* on_fin(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
+  std::uint32_t outcome;
+  Request* request = context.sends.find(handle);
+  if (!wire::take(payload, outcome)) return "an end of transfer is too short";
+  const bool under_way = request != nullptr && !request->credit_blocked && request->moved != request->expected;
+  if (request == nullptr || request->rank != peer.rank || !request->rendezvous || !request->announced() ||
+      (under_way && !request->needs_fin) || request->role == Request::InternalRole::child_send) {
+    return "an end of transfer names no send that waits for one";
+  }
+  if (under_way) {  // the rail has not given the last of its memory back
+    CANELE_COVER(fin_before_the_rail_let_go);
+    request->fin_received = true;
+    return nullptr;
+  }
+  CANELE_COVER(fin_arrived);
+  if (request->credit_blocked) credit_sender::taken(context, peer, *request);
+  context.sends.remove(handle);
+  async_get::deregister(peer, *request);
+  context.finish(*request, send_path::decode_outcome(outcome));
+  return nullptr;
+}
+
+}  // namespace canele::comm::rendezvous
