@@ -12,6 +12,11 @@ SETTINGS_TABLE = "comm/config/settings_table.cpp"
 SETTINGS_PAGE = "docs/settings.md"
 EXPERT_PAGE = "docs/settings-expert.md"
 DRIVER_NAMES = "comm/config/names.hpp"
+WALKS_PAGE = "docs/architecture.md"
+WALKS = ("Small send", "Receive", "Large message")  # the beginnings of their headings
+WALK_HEAD = "| file in `comm/` | function | what it does |"
+WALK_STEP = re.compile(r"\| `([^`]+)` \| `(\w+)` \| (.+) \|$")
+STEP_WORDS = 15
 
 
 def code_directories(tree):
@@ -174,10 +179,78 @@ def check_links(tree):
                     yield file.path, number, problem
 
 
+def walks_of(lines):
+    """Yields the walks of a page: the heading above a table, and the [(line number, line)] of its rows."""
+    for head in [number for number, line in enumerate(lines) if line == WALK_HEAD]:
+        heading = next((line for line in reversed(lines[:head]) if line.startswith("#")), "")
+        end = next((number for number in range(head, len(lines)) if not lines[number].startswith("|")), len(lines))
+        yield heading, [(number + 1, lines[number]) for number in range(head + 2, end)]
+
+
+def step_problem(tree, done, path, function):
+    """Returns what is wrong with a step, or None. `done` has the places of the walk so far, [(path, line)]: the step is
+    added."""
+    file = tree.files.get(path)
+    if file is None or not file.is_cpp:
+        return f"{path} does not exist"
+    if path in [before for before, _ in done] and done[-1][0] != path:
+        return f"the walk returns to {path}, which it has left"
+    places = [one[1] for one in file.functions if one is not None and one[0].split("::")[-1] == function]
+    if not places:
+        return f"{path} does not define {function}()"
+    behind = done[-1][1] if done and done[-1][0] == path else 0
+    later = [place for place in places if place > behind]
+    done.append((path, later[0] if later else behind))
+    return None if later else f"{function}() stands above the step before it in {path}"
+
+
+def check_walks(tree):
+    """The walks of a message are read beside the sources, from the top of each file to its end."""
+    page = tree.files.get(WALKS_PAGE)
+    if page is None:
+        return
+    walked = set()
+    for heading, walk in walks_of(page.lines):
+        walked.update(name for name in WALKS if heading.startswith(f"### {name}"))
+        done = []
+        for number, line in walk:
+            step = WALK_STEP.match(line)
+            if step is None:
+                yield WALKS_PAGE, number, "a step is `file`, `function` and what it does"
+                continue
+            problem = step_problem(tree, done, f"comm/{step.group(1)}", step.group(2))
+            if problem:
+                yield WALKS_PAGE, number, problem
+            if len(step.group(3).split()) > STEP_WORDS:
+                yield WALKS_PAGE, number, f"a step has at most {STEP_WORDS} words"
+    for name in WALKS:
+        if name not in walked:
+            yield WALKS_PAGE, 1, f"has no walk below a heading \"### {name}\""
+
+
 NAMES = 'inline constexpr std::string_view built_in_drivers = "self tcp";\n'
 TABLE = '{.info = {.name = "DRIVERS",\n{.info = {.name = "SPIN",\n'
 EXPERT = TABLE + '{.info = {.name = "EXPERT_FAULT",\n'
 PAGE = "| `CANELE_DRIVERS` | x |\n| `CANELE_SPIN` | x |\n"
+WALK_TABLE = f"{WALK_HEAD}\n|---|---|---|\n"
+WALKED = {
+    "comm/a.cpp": "namespace {\nint two(int);\n}\nint E::one() try {\n  return two(1);\n} catch (...) {\n}\n"
+    "namespace {\nint two(int a) { return helper(a); }\n}\n",
+    "comm/b.hpp": "struct B {\n  void three() { four(); }\n  void four() {}\n  void five();\n};\n",
+}
+
+
+def walk(*steps):
+    """Returns a tree with the sources above, and a walk of these steps, "file function"."""
+    return walks_page("".join("| `{}` | `{}` | runs |\n".format(*step.split()) for step in steps))
+
+
+def walks_page(rows, names=WALKS):
+    """Returns a tree with the sources above, and a page with a walk of these rows, the last of walks by these names."""
+    tables = [f"### {name}\n\n{WALK_TABLE}" for name in names]
+    return {**WALKED, WALKS_PAGE: "\n".join(tables) + rows}
+
+
 OPENING = "# A page\n\nFor users of the library. This page says how to test.\n"
 RULES = [
     (
@@ -266,6 +339,25 @@ RULES = [
                 },
                 0,
             ),
+        ],
+    ),
+    (
+        "walks",
+        check_walks,
+        f"the walks of {WALKS_PAGE} are in the sources: each file and function, in this order, without a return",
+        [
+            (walk("a.cpp one", "a.cpp two", "b.hpp three", "b.hpp four"), 0),
+            (walks_page(f"| `a.cpp` | `two` | runs |\n\n{WALK_TABLE}| `a.cpp` | `one` | runs |\n"), 0),  # two walks
+            (walk("c.cpp one"), 1),
+            (walk("a.cpp one", "a.cpp helper"), 1),
+            (walk("b.hpp five"), 1),  # only declared
+            (walk("a.cpp two", "a.cpp one"), 1),
+            (walk("b.hpp four", "b.hpp three"), 1),
+            (walk("a.cpp one", "b.hpp three", "a.cpp two"), 1),
+            (walks_page("| `a.cpp` | `one` |" + " x" * (STEP_WORDS + 1) + " |\n"), 1),
+            (walks_page("| a.cpp | one | runs |\n"), 1),
+            (walks_page("| `a.cpp` | `one` | runs |\n", names=WALKS[1:]), 1),
+            ({WALKS_PAGE: "### Receive\n\n| file | function |\n|---|---|\n| `a.cpp` | `one` |\n"}, 3),
         ],
     ),
     (
