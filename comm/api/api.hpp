@@ -13,6 +13,8 @@
 
 #include "comm/engine/engine.hpp"
 #include "comm/engine/fork.hpp"
+#include "comm/post/completion.hpp"
+#include "comm/post/completion_queue.hpp"
 #include "comm/post/error.hpp"
 #include "comm/post/wait.hpp"
 #include "comm/state/request_setup.hpp"
@@ -44,26 +46,31 @@ Session* open_session(Engine& engine, std::string_view label, unsigned flags, in
 /// Checks the size of options with a struct_size. Returns CANELE_EINVAL if the size is too small. A field that a newer
 /// header has added must be 0, or else CANELE_EINVAL: the program asks for a feature that this library does not know.
 int check_size(const void* options, std::size_t given, std::size_t known, const char* call, const char* type);
+/// What a send may have beside its data, checked.
+struct SendOptions {
+  std::int32_t priority = 0;
+  std::uint32_t flags = 0;
+  std::size_t header = 0;
+};
+
+/// Checks the arguments of a send: request (postable), rank and length. Returns CANELE_OK, or the error to answer.
+int check_send(const Request* request, const Session* session, int destination, std::size_t length, const char* call);
+/// Posts a send that was checked.
+void submit_send(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
+                 const SendOptions& options, Request& request);
+/// Checks and posts a receive: like canele_irecv_data, or canele_irecv_late if `unbound`.
+int receive(Session* session, int source, std::uint64_t tag, std::uint64_t mask, const canele_data_t& data,
+            bool unbound, Request* request);
 /// Returns CANELE_EINVAL for a description without memory.
 int check_data(const canele_data_t* data, const char* call);
 /// Returns CANELE_EINVAL for a header that is longer than the message or than CANELE_HEADER_MAX.
 int check_header(std::size_t header, std::size_t length, const char* call);
 [[gnu::cold]] int reject(const Request* request, const Session* session);
 
-/// A program's registration for the events of one use of a request.
-struct Listening {
-  unsigned mask;  ///< of events
-  canele_callback_fn callback;
-  void* argument;
-  void* queue_argument;  ///< with push_to_queue
-};
 /// Registers for the events of a request. CANELE_OK: its callback may have run already, and the request may be freed.
 /// CANELE_EBUSY, and nothing has changed: this use has a callback already, or is finalized and its event is still to
 /// come.
 int listen(Request& request, const Listening& what, const char* call);
-
-/// The callback that puts a request into a completion queue, which is its argument.
-void push_to_queue(canele_request_t* request, unsigned events, void* argument);
 
 std::string counters_json(Engine& engine);
 

@@ -39,6 +39,10 @@ const char* canele_error_string(int error) {
       return "peer violated the protocol";
     case CANELE_EFORK:
       return "engine belongs to the process before the fork";
+    case CANELE_EAGAIN:
+      return "no room now: make progress, then try again";
+    case CANELE_DONE:
+      return "ended within its post";
   }
   return "unknown error code";
 }

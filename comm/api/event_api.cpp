@@ -2,35 +2,11 @@
 //
 // Completion queues and conditions of the C ABI.
 //
-// Any thread. A completion queue is a callback of the library that links the request into a list. A spin lock protects
-// the list and is held for a few instructions.
-//
-//   queue: first ─queue_next▶ … ─▶ last        through the requests, which are finalized
+// Any thread.
 #include "comm/api/api.hpp"
 
 namespace canele::comm::api {
 namespace {
-
-struct Queue {
-  std::atomic<bool> taken;
-  Request* first;
-  Request* last;
-};
-static_assert(sizeof(Queue) <= sizeof(canele_queue_t));
-
-/// The spin lock of the list, held for a few instructions.
-class QueueLock {
- public:
-  QueueLock(Queue& queue, Platform& platform) : queue_(queue) {
-    while (queue_.taken.exchange(true, std::memory_order_acquire)) platform.yield();
-  }
-  ~QueueLock() { queue_.taken.store(false, std::memory_order_release); }
-  QueueLock(const QueueLock&) = delete;
-  QueueLock& operator=(const QueueLock&) = delete;
-
- private:
-  Queue& queue_;
-};
 
 struct Condition {
   std::atomic<std::uint64_t> word;  ///< 16 bits of the user, and the waiter's parker above them
@@ -38,17 +14,18 @@ struct Condition {
 static_assert(sizeof(Condition) <= sizeof(canele_condition_t));
 static_assert(RequestWord::parker_shift == 16);
 
-}  // namespace
-
-void push_to_queue(canele_request_t* request, unsigned /*events*/, void* argument) {
-  Request& r = request_of(request);
-  auto& queue = *static_cast<Queue*>(argument);
-  const QueueLock guard(queue, r.context->platform);
-  r.stage = Request::Stage::listed;  // a post rejects this stage
-  r.queue_next = nullptr;
-  (queue.last != nullptr ? queue.last->queue_next : queue.first) = &r;
-  queue.last = &r;
+/// Takes entries, for a caller that wants only the requests and the arguments.
+int poll_queue(Engine& engine, CompletionQueue& queue, canele_request_t** requests, void** arguments, int max) {
+  int count = 0;
+  canele_entry_t entry;
+  for (; count < max && take_entries(engine, queue, &entry, 1) == 1; ++count) {
+    requests[count] = entry.request;
+    if (arguments != nullptr) arguments[count] = entry.user;
+  }
+  return count;
 }
+
+}  // namespace
 
 }  // namespace canele::comm::api
 
@@ -71,23 +48,13 @@ int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_req
     return error(CANELE_EINVAL, "canele_queue_poll: engine, queue and requests must be given");
   }
   Engine& e = engine_of(engine);
-  auto& q = *reinterpret_cast<Queue*>(queue);
-  int count = 0, did = 0;
-  for (int attempt = 0; attempt < 2 && count == 0; ++attempt) {
-    if (attempt == 1) {
-      if (!may_progress(e)) return reject_in_child("canele_queue_poll");
-      did = e.step();
-    }
-    const QueueLock guard(q, e.platform);
-    for (; count < max && q.first != nullptr; ++count) {
-      Request& r = *q.first;
-      q.first = r.queue_next;
-      if (q.first == nullptr) q.last = nullptr;
-      r.stage = Request::Stage::idle;
-      r.callback = nullptr;
-      requests[count] = comm::public_of(r);
-      if (arguments != nullptr) arguments[count] = r.queue_argument;
-    }
+  CompletionQueue& q = queue_of(queue);
+  int did = 0;
+  int count = poll_queue(e, q, requests, arguments, max);
+  if (count == 0) {
+    if (!may_progress(e)) return reject_in_child("canele_queue_poll");
+    did = e.step();
+    count = poll_queue(e, q, requests, arguments, max);
   }
   if (count == 0 && did == 0) e.progress.empty_polls.found_nothing();
   return count;

@@ -8,24 +8,16 @@
 #include <new>
 
 #include "comm/api/api.hpp"
+#include "comm/post/send.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/receive_eager.hpp"
-#include "comm/protocol/send.hpp"
-#include "comm/protocol/send_fast.hpp"
 
 namespace canele::comm::api {
 namespace {
 
 constexpr std::size_t longest_message = PTRDIFF_MAX;
 
-struct SendOptions {
-  std::int32_t priority = 0;
-  std::uint32_t flags = 0;
-  std::size_t header = 0;
-};
-
 // The send comes first, its steps in the order in which they run.
-inline bool may_send_fast(const Session& session, int destination, std::size_t length, const Request& request);
 [[gnu::always_inline]] inline int send_fast(Session& session, int destination, std::uint64_t tag, const void* buffer,
                                             std::size_t length, Request& request);
 [[gnu::noinline]] int post_after_all(Request& request, const void* buffer);
@@ -49,7 +41,7 @@ int canele_isend(canele_session_t* session, int destination, uint64_t tag, const
   if (length != 0 && buffer == nullptr) [[unlikely]]
     return reject_buffer("canele_isend", length);
   if (session != nullptr && request != nullptr &&
-      may_send_fast(session_of(session), destination, length, request_of(request))) [[likely]] {
+      post::may_send_at_once(session_of(session), destination, length, request_of(request))) [[likely]] {
     return send_fast(session_of(session), destination, tag, buffer, length, request_of(request));
   }
   return post_contiguous(&session_of(session), destination, tag, buffer, length, &request_of(request));
@@ -60,32 +52,11 @@ int canele_isend(canele_session_t* session, int destination, uint64_t tag, const
 namespace canele::comm::api {
 namespace {
 
-/// Returns true if the outcome of a send may be written to the request before the send is attempted.
-inline bool may_send_fast(const Session& session, int destination, std::size_t length, const Request& request) {
-  return length <= Rail::longest_fast && is_unwatched(request) && request.stage == Request::Stage::idle &&
-         session.open && destination >= 0 && destination < session.context->size;
-}
-
-/// Sends an eager message completely under one acquisition of the lock if its path is clear; otherwise posts the send.
-/// The outcome is written first, so that its values need no registers while the driver works.
+/// Sends an eager message at once if its path is clear; otherwise posts the send.
 [[gnu::always_inline]] inline int send_fast(Session& session, int destination, std::uint64_t tag, const void* buffer,
                                             std::size_t length, Request& request) {
-  Engine& engine = engine_of(*session.context);
-  request.context = &engine;
-  request.session = &session;
-  request.kind = Request::Kind::send;
-  request.cancelled = false;
-  request.rank = destination;
-  request.status_error = CANELE_OK;
-  request.told = 0;
-  request.status_tag = tag;
-  request.status_length = length;
-  if (!engine.try_lock_to_post()) [[unlikely]]
-    return post_after_all(request, buffer);
-  const bool sent = send_path::try_send_fast(engine, destination, {session, tag, buffer, length});
-  if (sent) request.word.store(event::finalized, std::memory_order_release);
-  engine.unlock_idle();
-  return sent ? CANELE_OK : post_after_all(request, buffer);
+  if (post::send_at_once(session, destination, tag, buffer, length, request)) return CANELE_OK;
+  return post_after_all(request, buffer);
 }
 
 /// Posts a send that could not be sent on the fast path, although its outcome has already been written to the request.
@@ -101,19 +72,9 @@ inline bool may_send_fast(const Session& session, int destination, std::size_t l
 
 [[gnu::noinline]] int post_send(Session* session, int destination, std::uint64_t tag, const canele_data_t& data,
                                 const SendOptions& options, Request* request) {
-  if (!postable(request, session)) return reject(request, session);
-  Engine& engine = engine_of(*session->context);
-  if (destination < 0 || destination >= engine.size) return reject_destination(engine, destination);
-  if (data.length > longest_message) [[unlikely]]
-    return reject_length("canele_isend", data.length);
-  if (const int code = check_memory("send"); code != CANELE_OK) [[unlikely]]
+  if (const int code = check_send(request, session, destination, data.length, "canele_isend"); code != CANELE_OK)
     return code;
-  prepare_send(*request, *session, destination, tag, data, options.header);
-  request->synchronous = (options.flags & CANELE_SEND_SYNCHRONOUS) != 0;
-  request->item.priority = options.priority;
-  request->PostOp::kind = OpKind::send;
-  engine.submit(static_cast<PostOp&>(*request));
-  engine.after_submit(data.length);
+  submit_send(*session, destination, tag, data, options, *request);
   return CANELE_OK;
 }
 
@@ -236,6 +197,31 @@ int check_segments(const canele_data_t& data, const char* call) {
 }
 
 }  // namespace
+
+int check_send(const Request* request, const Session* session, int destination, std::size_t length, const char* call) {
+  if (!postable(request, session)) return reject(request, session);
+  const Engine& engine = engine_of(*session->context);
+  if (destination < 0 || destination >= engine.size) return reject_destination(engine, destination);
+  if (length > longest_message) [[unlikely]]
+    return reject_length(call, length);
+  return check_memory("send");
+}
+
+void submit_send(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
+                 const SendOptions& options, Request& request) {
+  Engine& engine = engine_of(*session.context);
+  prepare_send(request, session, destination, tag, data, options.header);
+  request.synchronous = (options.flags & CANELE_SEND_SYNCHRONOUS) != 0;
+  request.item.priority = options.priority;
+  request.PostOp::kind = OpKind::send;
+  engine.submit(static_cast<PostOp&>(request));
+  engine.after_submit(data.length);
+}
+
+int receive(Session* session, int source, std::uint64_t tag, std::uint64_t mask, const canele_data_t& data,
+            bool unbound, Request* request) {
+  return post_receive(session, source, tag, mask, data, unbound, request);
+}
 
 int check_size(const void* options, std::size_t given, std::size_t known, const char* call, const char* type) {
   constexpr std::size_t longest = 1024;  // no options structure will be larger
@@ -433,7 +419,7 @@ inline bool want_events(Request& r, std::uint64_t seen, unsigned mask) {
 inline void keep(Request& r, const Listening& what) {
   r.callback = what.callback;
   r.argument = what.argument;
-  r.queue_argument = what.queue_argument;
+  r.user = what.node_user;
 }
 
 /// Registers for the current use.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The wait for one of many requests, and the search for finalized requests in a list.
+// The wait for one of many requests, or for some of them, and the search for finalized requests in a list.
 //
 // Any thread, except inside a callback. A search starts behind the position where this thread's last search has found a
 // request. So each request of a list has its turn, and a search costs one request if they end in order. If the requests
@@ -88,6 +88,36 @@ int wait_on_several(Engine& one, canele_request_t* const* requests, std::size_t 
   return CANELE_OK;
 }
 
+bool is_done(canele_request_t* request) {
+  const Request& r = request_of(request);
+  return r.kind == Request::Kind::null || r.finalized();
+}
+
+/// Writes the outcome of a finalized or null request. The program knows of its end from now on.
+void tell(canele_request_t* request, canele_status_t* status) {
+  Request& r = request_of(request);
+  const bool null = r.kind == Request::Kind::null;
+  if (!null) r.tell();
+  if (status == nullptr) return;
+  *status = canele_status_t{};
+  if (!null) fill_status(r, status);
+}
+
+/// Makes progress once, for a caller that has found no request done.
+int step_once(Engine& engine) {
+  if (!may_progress(engine)) return reject_in_child("wait");
+  const int did = engine.progress.worker.active() ? 0 : engine.step();
+  if (did == 0) engine.progress.empty_polls.found_nothing();
+  return CANELE_OK;
+}
+
+/// Blocks until a pending request of the list is done, with a deadline of the program.
+int wait_for_some(Engine& engine, canele_request_t* const* requests, std::size_t count, std::uint64_t deadline) {
+  if (deadline != 0) return wait_for_any(&engine, requests, count, deadline == UINT64_MAX ? 0 : deadline);
+  if (const int code = step_once(engine); code != CANELE_OK) return code;
+  return scan_all(requests, count, 0).done < count ? CANELE_OK : CANELE_ETIMEOUT;
+}
+
 }  // namespace
 }  // namespace canele::comm::api
 
@@ -113,6 +143,46 @@ int canele_wait_any(size_t count, canele_request_t* const* requests, size_t* ind
   if (scan.done == count) return CANELE_OK;
   poller_state.next_place = scan.done + 1;
   return canele_wait(requests[scan.done], status);
+} catch (...) {
+  return caught();
+}
+
+int canele_wait_some(size_t count, canele_request_t* const* requests, size_t* indexes, canele_status_t* statuses,
+                     size_t* done, uint64_t deadline) try {
+  if (done == nullptr || (count != 0 && (requests == nullptr || indexes == nullptr)))
+    return error(CANELE_EINVAL, "canele_wait_some: requests, indexes and done must be given");
+  const Scan scan = scan_all(requests, count, 0);
+  if (scan.engine != nullptr && scan.done == count) {
+    const int code = wait_for_some(*scan.engine, requests, count, deadline);
+    if (code == CANELE_ETIMEOUT) return error(code, "canele_wait_some: the deadline has passed");
+    if (code != CANELE_OK) return code;
+  }
+  std::size_t found = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (requests[i] == nullptr || !is_done(requests[i])) continue;
+    tell(requests[i], statuses != nullptr ? &statuses[found] : nullptr);
+    indexes[found++] = i;
+  }
+  *done = found;
+  return CANELE_OK;
+} catch (...) {
+  return caught();
+}
+
+int canele_test_any(size_t count, canele_request_t* const* requests, size_t* index, canele_status_t* status) try {
+  if (index == nullptr || (count != 0 && requests == nullptr))
+    return error(CANELE_EINVAL, "canele_test_any: requests and index must be given");
+  const std::size_t from = poller_state.next_place < count ? poller_state.next_place : 0;
+  Scan scan = scan_all(requests, count, from);
+  if (scan.done == count && scan.engine != nullptr) {
+    if (const int code = step_once(*scan.engine); code != CANELE_OK) return code;
+    scan = scan_all(requests, count, from);
+  }
+  *index = scan.done;
+  if (scan.done == count) return CANELE_OK;
+  poller_state.next_place = scan.done + 1;
+  tell(requests[scan.done], status);
+  return CANELE_OK;
 } catch (...) {
   return caught();
 }

@@ -16,7 +16,7 @@ namespace {
 // Enumerators with equal values in a report and in the engine.
 static_assert(static_cast<int>(HangReport::PeerState::failed) == static_cast<int>(Peer::State::failed));
 static_assert(static_cast<int>(HangReport::WorkerState::sleeping) == static_cast<int>(ltask::Worker::State::sleeping));
-static_assert(static_cast<int>(HangReport::WaitKind::condition) == static_cast<int>(BlockedThread::In::condition));
+static_assert(static_cast<int>(HangReport::WaitKind::counter) == static_cast<int>(BlockedThread::In::counter));
 
 std::uint64_t packets_of(const Peer& peer) {
   return peer.counters.read(Counter::packets_received) + peer.counters.read(Counter::messages_received);
@@ -68,7 +68,7 @@ Waiting who_waits(Engine& engine, std::uint64_t now_ns) {
       all.words.push_back(target.word);
       return false;
     });
-    if (one.in == BlockedThread::In::condition) return;  // its condition may be anything
+    if (one.in >= BlockedThread::In::condition) return;  // its cause may be anything, also outside of the library
     all.since_ns = all.since_ns == 0 ? one.since_ns : std::min(all.since_ns, one.since_ns);
   });
   std::sort(all.words.begin(), all.words.end());

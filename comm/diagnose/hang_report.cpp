@@ -86,7 +86,12 @@ std::string_view peer_state_text(Report::PeerState state) {
 }
 
 std::string_view wait_text(Report::WaitKind kind) {
-  constexpr std::array<std::string_view, 4> words = {"a wait", "a barrier", "finalize", "a condition wait"};
+  constexpr std::array<std::string_view, 6> words = {"a wait",
+                                                     "a barrier",
+                                                     "finalize",
+                                                     "a condition wait",
+                                                     "a wait for a completion queue",
+                                                     "a wait for a completion counter"};
   return words[static_cast<std::size_t>(kind)];
 }
 

@@ -90,7 +90,7 @@ struct HangReport {
   };
   enum class WorkerState : std::uint8_t { off, polling, sleeping };
   enum class OnDemandState : std::uint8_t { off, parked, checking, helping };
-  enum class WaitKind : std::uint8_t { wait, barrier, finalize, condition };
+  enum class WaitKind : std::uint8_t { wait, barrier, finalize, condition, queue, counter };
   struct Waiter {
     WaitKind kind = WaitKind::wait;
     std::uint64_t for_ns = 0;

@@ -414,6 +414,17 @@ int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64
   return block(engine, awaited, deadline_ns, in);
 }
 
+int wait_until(Engine& engine, Target target, std::uint64_t deadline, BlockedThread::In in) {
+  constexpr std::uint64_t never = UINT64_MAX;
+  if (target.done()) return CANELE_OK;
+  if (deadline != 0) return wait_for_one(&engine, &target, 1, deadline == never ? 0 : deadline, in);
+  if (!may_progress(engine)) return reject_in_child("wait");
+  const int did = engine.progress.worker.active() ? 0 : engine.step();
+  if (target.done()) return CANELE_OK;
+  if (did == 0) engine.progress.empty_polls.found_nothing();
+  return CANELE_ETIMEOUT;
+}
+
 int wait_for_any(Engine* engine, canele_request_t* const* requests, std::size_t count, std::uint64_t deadline_ns) {
   const Awaited awaited{nullptr, requests, count};
   if (one_arrives_soon(engine, awaited)) return CANELE_OK;

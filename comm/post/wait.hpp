@@ -25,6 +25,9 @@ inline bool may_progress(Engine& engine) {
 int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns,
                  BlockedThread::In in = BlockedThread::In::wait);
 
+/// Blocks until the target is done. The deadline is the program's: 0 looks once, UINT64_MAX is none.
+int wait_until(Engine& engine, Target target, std::uint64_t deadline, BlockedThread::In in);
+
 /// Blocks until one of the program's listed requests is done; at least one of them is pending. engine = nullptr: they
 /// belong to several engines, and the caller makes the progress.
 int wait_for_any(Engine* engine, canele_request_t* const* requests, std::size_t count, std::uint64_t deadline_ns);

@@ -72,6 +72,21 @@ std::size_t eager_limit(const Context& context, const Peer& peer) {
   return limit;
 }
 
+std::size_t eager_limit(const Context& context) {
+  std::size_t limit = ~std::size_t{0};
+  for (const auto& instance : context.instances) limit = std::min(limit, eager_limit(context, *instance));
+  return limit;
+}
+
+bool has_room(const Context& context, int destination, std::size_t length) {
+  constexpr std::size_t most_queued = 64 * 1024;  // the driver has work meanwhile
+  const Peer* const peer = context.peers[destination];
+  if (peer == nullptr || peer->disconnected()) return true;
+  const std::uint64_t cost = length <= eager_limit(context, *peer) ? wire::credit_cost_of_eager(length)
+                                                                   : wire::credit_cost_of_rts(CANELE_HEADER_MAX);
+  return cost <= peer->credit && peer->queued_bytes <= most_queued;
+}
+
 std::size_t eager_limit(const Context& context, const DriverInstance& instance) {
   constexpr std::size_t heads = sizeof(wire::Head) + wire::chunk_size(wire::long_size) + sizeof(std::uint64_t);
   const std::size_t room = instance.driver->capabilities().max_packet - heads;

@@ -26,6 +26,11 @@ bool admit(Context& context, Request& request);
 /// Return the longest message, in bytes, that goes eagerly to the peer, or by the driver.
 std::size_t eager_limit(const Context& context, const Peer& peer);
 std::size_t eager_limit(const Context& context, const DriverInstance& instance);
+/// Returns the longest message, in bytes, that goes eagerly to any peer.
+std::size_t eager_limit(const Context& context);
+/// Returns whether a send of `length` bytes would leave as soon as the driver takes it: there is credit for it, and
+/// little is queued before it. A peer that was not contacted yet has room. So has one that has failed: the send ends.
+bool has_room(const Context& context, int destination, std::size_t length);
 
 /// Computes which messages may take the fast path to the rail.
 void update_fast_limits(const Context& context, Rail& rail);

@@ -53,7 +53,7 @@ bool Awaited::any(Visit visit) const {
 
 /// A thread that is blocked in the library and has slept more than once, for reports. Lies on that thread's stack.
 struct BlockedThread {
-  enum class In : std::uint8_t { wait, barrier, finalize, condition };
+  enum class In : std::uint8_t { wait, barrier, finalize, condition, queue, counter };  ///< the last three: any cause
   In in = In::wait;
   std::uint64_t since_ns = 0;
   Awaited awaited;

@@ -33,6 +33,7 @@ Context::Context(Platform& on, const Settings& settings, const Bootstrap& bootst
       incarnation(on.random()),
       sleeper(on),
       watch(settings.number(Setting::hang_report) * 1'000'000'000, on.now_ns()),
+      request_pool(on),
       cache_warmer(settings.number(Setting::cache_warmer) * 1000),
       peers(new Peer*[static_cast<std::size_t>(bootstrap.size())]()),
       matcher(on.random(), matching::make_alternative(settings.text(Setting::matcher), incarnation,

@@ -32,6 +32,7 @@
 #include "comm/state/packet_prefetch.hpp"
 #include "comm/state/peer.hpp"
 #include "comm/state/request.hpp"
+#include "comm/state/request_pool.hpp"
 #include "comm/state/session.hpp"
 #include "comm/state/sink.hpp"
 #include "comm/wire/wire.hpp"
@@ -190,6 +191,7 @@ class Context {
   ltask::Sleeper sleeper;
   HangWatch watch;
   EngineCounters counters;
+  RequestPool request_pool;
   std::vector<std::unique_ptr<DriverInstance>> instances;  ///< in order of preference; constant after create().
   matching::CacheWarmer cache_warmer;                      ///< warms the matcher's memory.
 

@@ -23,6 +23,7 @@
 #include <cstdint>
 
 #include "comm/matching/node.hpp"
+#include "comm/state/queue_node.hpp"
 #include "ltask/parker.hpp"
 #include "ltask/submit_lock.hpp"
 #include "ltask/task.hpp"
@@ -82,7 +83,7 @@ struct Posting {
   canele_data_t data;
 };
 
-/// The three links of a request are base classes, so that static_cast leads from a link back to its request.
+/// The links of a request are base classes, so that static_cast leads from a link back to its request.
 struct PostOp : Op {};                 ///< posting, binding
 struct CancelOp : Op {};               ///< cancelling; separate, because the PostOp may still be linked
 struct DeliveryTask : ltask::Task {};  ///< delivers events
@@ -151,12 +152,10 @@ struct Outcome {
 /// Request of either direction. Zero bytes are a null request; no constructor ever runs on the caller's memory. A small
 /// receive touches only the first 192 bytes, unless it is linked or a thread sleeps for it. A small receive whose
 /// message has arrived touches only the first 64 bytes.
-struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
+struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask, QueueNode {
   using Outcome::kind;  // not that of the links
   canele_callback_fn callback;
-  void* argument;  ///< with a completion queue: the queue
-  void* queue_argument;
-  Request* queue_next;
+  void* argument;
   std::uint16_t header;  ///< send: bytes that travel ahead
   bool both_ends_wait;   ///< large: goes through the driver's buffers, because both ends wait. Set once, by the poster
   union {

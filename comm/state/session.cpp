@@ -61,6 +61,7 @@ bool SessionTable::open(Session& session) {
 
 void SessionTable::close(Session& session) {
   session.open = false;
+  session.on_error = nullptr;
   release_if_unused(session);
 }
 

@@ -20,7 +20,7 @@
 // next announcement of the number therefore replaces the old one, and no earlier message can be misattributed.
 #pragma once
 
-#include <canele/canele.h>
+#include <canele/post.h>
 
 #include <algorithm>
 #include <atomic>
@@ -58,6 +58,8 @@ class Session {
   std::shared_ptr<void> active_messages;  ///< api::ActiveMessages, made at first use.
   std::atomic<Session*> active{nullptr};  ///< internal session of the active messages, read without the lock.
   std::vector<std::uint64_t> served;      ///< in such an internal session: ids that have a handler.
+  canele_error_fn on_error = nullptr;     ///< see canele_session_on_error
+  void* on_error_argument = nullptr;
   MatchSession match;
   std::shared_ptr<void> collectives;  ///< of an internal session: the collectives::Group that it belongs to
   void (*unmatched)(Session&, const Message&) = nullptr;  ///< called for each message stored unmatched

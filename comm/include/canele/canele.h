@@ -51,7 +51,8 @@ enum canele_error {
   CANELE_ETIMEOUT = -12,  /**< the time limit has passed. */
   CANELE_EBUSY = -13,     /**< requests are still pending, or a limited resource is in use. */
   CANELE_EPROTOCOL = -14, /**< the peer sent malformed data; its connection was closed. */
-  CANELE_EFORK = -15      /**< child of a fork: the engine belongs to the parent, and nothing was done. */
+  CANELE_EFORK = -15,     /**< child of a fork: the engine belongs to the parent, and nothing was done. */
+  CANELE_EAGAIN = -16     /**< there is no room now, and nothing was taken: make progress, then try again. */
 };
 
 /** Returns one line that names the error code. Never NULL; static storage. */
@@ -261,7 +262,6 @@ typedef struct canele_send_options {
   uint32_t flags;   /**< enum canele_send_flags */
   size_t header;    /**< first bytes (up to CANELE_HEADER_MAX) to send ahead, for peek. */
 } canele_send_options_t;
-
 #define CANELE_HEADER_MAX 256
 
 /** Sends `length` bytes at `buffer` to rank `destination` (own rank allowed). The buffer must not change until the

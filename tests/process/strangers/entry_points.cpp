@@ -13,6 +13,7 @@
 //                      for what can never be right
 //    --fork            2 ranks: the child of rank 0 calls each function, then the ranks exchange messages
 #include <canele/collectives.h>
+#include <canele/post.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -275,10 +276,36 @@ void add_messages() {
   ADD(refused, canele_am_unregister, s, Any<std::uint64_t>{9});
 }
 
+void add_posts() {
+  static canele_data_t data = canele_data_contiguous(world.bytes, 8);
+  static canele_post_options_t options = {sizeof options, {}, 0, 0, 0};
+  static canele_entry_t entries_taken[2];
+  static canele_completion_t then = {CANELE_COMPLETE_CALLBACK, 0, nullptr, ignore, nullptr};
+  static std::size_t limit = 0;
+  canele_session_t* const s = world.session;
+  const Fresh<canele_request_t> request;
+  const Fresh<canele_completion_counter_t> counter;
+  const Any<std::uint64_t> tag{8};
+  ADD(refused, canele_post_send, s, world.peer, tag, &data, Optional<canele_post_options_t*>{&options}, request);
+  ADD(refused, canele_post_receive, s, world.peer, tag, CANELE_TAG_EXACT, Optional<canele_data_t*>{&data},
+      Optional<canele_post_options_t*>{&options}, request);
+  ADD(refused, canele_inject, s, world.peer, tag, world.bytes, Length{8});
+  ADD(refused, canele_send_room, s, world.peer, Length{8});
+  ADD(refused, canele_limit, world.engine, world.peer, CANELE_LIMIT_EAGER, &limit);
+  ADD(refused, canele_session_on_error, s, Optional<canele_error_fn>{nullptr}, Optional<void*>{nullptr});
+  ADD(refused, canele_queue_take, world.engine, Fresh<canele_queue_t>{}, entries_taken, 2);
+  ADD(refused, canele_queue_wait, world.engine, Fresh<canele_queue_t>{}, entries_taken, 2, std::uint64_t{0});
+  ADD(harmless, canele_completion_counter_init, counter, Any<std::uint64_t>{3}, Optional<canele_completion_t*>{&then});
+  ADD(harmless, canele_completion_counter_value, counter);
+  ADD(harmless, canele_completion_counter_errors, counter, Optional<int*>{nullptr});
+  ADD(harmless, canele_completion_counter_add, counter, Any<std::uint64_t>{1});
+  ADD(refused, canele_completion_counter_wait, world.engine, counter, std::uint64_t{1}, std::uint64_t{0});
+}
+
 void add_completion() {
   static canele_request_t* const list[] = {&world.pending};
   static canele_request_t* got[4];
-  static std::size_t index = 0;
+  static std::size_t index = 0, number = 0;
   static canele_status_t status;
   static int done = 0;
   static canele_condition_t set{}, unset{};
@@ -293,6 +320,10 @@ void add_completion() {
       Optional<void*>{nullptr});
   ADD(refused, canele_request_on_queue, &world.pending, Fresh<canele_queue_t>{}, Optional<void*>{nullptr});
   ADD(refused, canele_queue_poll, world.engine, Fresh<canele_queue_t>{}, got, Optional<void**>{nullptr}, 4);
+  ADD(refused, canele_wait_until, &world.pending, std::uint64_t{0}, Kept<canele_status_t*>{&status});
+  ADD(refused, canele_wait_some, std::size_t{1}, list, &index, Kept<canele_status_t*>{&status}, &number,
+      std::uint64_t{0});
+  ADD(refused, canele_test_any, std::size_t{1}, list, &index, Kept<canele_status_t*>{&status});
   ADD(harmless, canele_condition_signal, Fresh<canele_condition_t>{}, Any<std::uint16_t>{1});
   ADD(harmless, canele_condition_test, &set, Any<std::uint16_t>{1});
   ADD(refused, canele_condition_wait, Optional<canele_engine_t*>{world.engine}, world.peer == 0 ? &set : &unset,
@@ -356,6 +387,7 @@ void add_all() {
   add_engine_and_sessions();
   add_data_and_packs();
   add_messages();
+  add_posts();
   add_completion();
   add_observation();
   add_collectives();

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Posts that say where their completion goes; sends without a request; room and limits.
+//
+// Any thread. A post goes one of three ways:
+//
+//   send, not watched yet ──sent at once──▶ CANELE_DONE (MAY_FINISH), or the completion is delivered here
+//        └─not at once──▶ registered, then posted        an event of any thread finds the registration
+//   MAY_FINISH ─▶ posted, then registered unless it has ended
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "comm/api/api.hpp"
+#include "comm/post/send.hpp"
+
+namespace canele::comm::api {
+namespace {
+
+/// The options of a post, checked.
+struct PostOptions {
+  canele_completion_t done{};
+  SendOptions send;
+  bool may_finish = false, tries = false;
+};
+
+/// Reads the options of a post. `known`: the flags that the call has.
+int read_post_options(const canele_post_options_t* options, std::uint32_t known, const char* call, PostOptions* out) {
+  if (options == nullptr) return CANELE_OK;
+  int code = check_size(options, options->struct_size, sizeof *options, call, "canele_post_options_t");
+  if (code == CANELE_OK) code = check_completion(options->done, call);
+  if (code != CANELE_OK) return code;
+  if ((options->flags & ~known) != 0) {
+    return error(CANELE_EINVAL, std::string(call) + ": flags are " + std::to_string(options->flags) +
+                                    "; expected: bits of " + std::to_string(known));
+  }
+  out->done = options->done;
+  out->send = {options->priority, 0, options->header};
+  if ((options->flags & CANELE_POST_SYNCHRONOUS) != 0) out->send.flags = CANELE_SEND_SYNCHRONOUS;
+  out->may_finish = (options->flags & CANELE_POST_MAY_FINISH) != 0;
+  out->tries = (options->flags & CANELE_POST_TRY) != 0;
+  return CANELE_OK;
+}
+
+/// The request of one post, with its registration: the program's request, or one of the pool.
+class Use {
+ public:
+  /// Returns the error to answer, if there is no request that can be posted.
+  int begin(canele_session_t* session, canele_request_t* given, const PostOptions& options, int peer, const char* call);
+  Request& request() { return *request_; }
+  /// Registers the completion, before the post.
+  void listen_first();
+  /// Ends a post that was not made, with its error.
+  int undo(int code);
+  /// The operation has ended within its post, and no other thread knows of the request.
+  int ended(bool may_finish);
+  /// Registers the completion after the post, unless the operation has ended with success.
+  int listen_after(const char* call);
+
+ private:
+  Request* request_ = nullptr;
+  PooledRequest* pooled_ = nullptr;
+  Listening listening_;
+};
+
+int Use::begin(canele_session_t* session, canele_request_t* given, const PostOptions& options, int peer,
+               const char* call) {
+  if (session == nullptr) return error(CANELE_EINVAL, std::string(call) + ": session is NULL");
+  Session& s = session_of(session);
+  request_ = given != nullptr ? &request_of(given) : nullptr;
+  listening_ = listening_of(options.done);
+  if (given != nullptr) {
+    if (!postable(request_, &s)) return reject(request_, &s);
+    if (is_unwatched(*request_) || listening_.mask == 0) return CANELE_OK;
+    return error(CANELE_EBUSY, std::string(call) + ": the next use of the request has a callback or a queue already");
+  }
+  if (options.done.kind == CANELE_COMPLETE_POLL)
+    return error(CANELE_EINVAL, std::string(call) + ": request is NULL, but the completion is POLL");
+  if (fork::in_child) return reject_in_child(call);
+  if (!s.open) return error(CANELE_ESTATE, "session \"" + s.label + "\" is closed");
+  pooled_ = s.context->request_pool.take();
+  if (pooled_ == nullptr) return error(CANELE_ENOMEM, std::string(call) + ": no memory for a request");
+  pooled_->context = s.context;
+  pooled_->done = options.done;
+  pooled_->errors = {s.on_error, s.on_error_argument, session, peer};
+  request_ = pooled_;
+  listening_ = listening_of(*pooled_);
+  return CANELE_OK;
+}
+
+void Use::listen_first() {
+  if (listening_.mask == 0) return;
+  request_->callback = listening_.callback;
+  request_->argument = listening_.argument;
+  request_->user = listening_.node_user;
+  request_->word.store(std::uint64_t{listening_.mask} << RequestWord::wanted_shift, std::memory_order_relaxed);
+}
+
+int Use::undo(int code) {
+  if (listening_.mask != 0) request_->word.store(0, std::memory_order_relaxed);
+  if (pooled_ != nullptr) request_->context->request_pool.give_back(*pooled_);
+  return code;
+}
+
+int Use::ended(bool may_finish) {
+  if (!may_finish) {
+    deliver_now(*request_, listening_);
+    return CANELE_OK;
+  }
+  request_->tell();
+  if (pooled_ != nullptr) request_->context->request_pool.give_back(*pooled_);
+  return CANELE_DONE;
+}
+
+int Use::listen_after(const char* call) {
+  if (request_->finalized() && request_->status_error == CANELE_OK) return ended(true);
+  return listening_.mask == 0 ? CANELE_OK : listen(*request_, listening_, call);
+}
+
+/// Returns true if the completion may be delivered within the post. A callback of the program might post again, and so
+/// on without end; inside a callback its event is therefore left to a task.
+bool may_deliver_now(const canele_completion_t& done, bool may_finish) {
+  return may_finish || done.kind != CANELE_COMPLETE_CALLBACK ||
+         (callback_depth() == 0 && !PostOnlyScope::on_this_thread());
+}
+
+/// Posts a send if there is room for it. The room is looked for and taken under one hold of the lock.
+bool submit_if_room(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
+                    const SendOptions& options, Request& request) {
+  Engine& engine = engine_of(*session.context);
+  engine.lock_for_callback();
+  const bool room = send_path::has_room(engine, destination, data.length);
+  if (room) {
+    prepare_send(request, session, destination, tag, data, options.header);
+    request.synchronous = (options.flags & CANELE_SEND_SYNCHRONOUS) != 0;
+    request.item.priority = options.priority;
+    send_path::on_send_posted(engine, request);
+  }
+  engine.unlock();
+  engine.after_submit(data.length);
+  return room;
+}
+
+[[gnu::cold]] int reject_full(int destination, const char* call) {
+  return error(CANELE_EAGAIN, std::string(call) + ": no room towards rank " + std::to_string(destination) +
+                                  " now; make progress, then try again");
+}
+
+/// Posts a checked send, which could not be sent at once.
+int post_send(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
+              const PostOptions& options, Use& use) {
+  constexpr const char* call = "canele_post_send";
+  if (!options.may_finish) use.listen_first();
+  if (!options.tries) {
+    submit_send(session, destination, tag, data, options.send, use.request());
+  } else if (!submit_if_room(session, destination, tag, data, options.send, use.request())) {
+    return use.undo(reject_full(destination, call));
+  }
+  return options.may_finish ? use.listen_after(call) : CANELE_OK;
+}
+
+int check_peer(canele_engine_t* engine, int peer, const char* call) {
+  if (engine == nullptr) return error(CANELE_EINVAL, std::string(call) + ": engine is NULL");
+  if (fork::in_child) return reject_in_child(call);
+  if (peer >= 0 && peer < engine_of(engine).size) return CANELE_OK;
+  return error(CANELE_ERANK, std::string(call) + ": rank " + std::to_string(peer) + "; expected: 0 to " +
+                                 std::to_string(engine_of(engine).size - 1));
+}
+
+}  // namespace
+}  // namespace canele::comm::api
+
+using namespace canele::comm;
+using namespace canele::comm::api;
+
+int canele_post_send(canele_session_t* session, int destination, uint64_t tag, const canele_data_t* data,
+                     const canele_post_options_t* options, canele_request_t* request) try {
+  constexpr const char* call = "canele_post_send";
+  PostOptions read;
+  int code = check_data(data, call);
+  if (code == CANELE_OK)
+    code = read_post_options(options, CANELE_POST_SYNCHRONOUS | CANELE_POST_MAY_FINISH | CANELE_POST_TRY, call, &read);
+  if (code == CANELE_OK) code = check_header(read.send.header, data->length, call);
+  Use use;
+  if (code == CANELE_OK) code = use.begin(session, request, read, destination, call);
+  if (code != CANELE_OK) return code;
+  Session& s = session_of(session);
+  const bool plain = data->segments == nullptr && read.send.flags == 0 && read.send.header == 0;
+  if (plain && post::may_send_at_once(s, destination, data->length, use.request()) &&
+      may_deliver_now(read.done, read.may_finish) &&
+      post::send_at_once(s, destination, tag, data->base, data->length, use.request())) {
+    return use.ended(read.may_finish);
+  }
+  code = check_send(&use.request(), &s, destination, data->length, call);
+  return code != CANELE_OK ? use.undo(code) : canele::comm::api::post_send(s, destination, tag, *data, read, use);
+} catch (...) {
+  return caught();
+}
+
+int canele_post_receive(canele_session_t* session, int source, uint64_t tag, uint64_t mask, const canele_data_t* data,
+                        const canele_post_options_t* options, canele_request_t* request) try {
+  constexpr const char* call = "canele_post_receive";
+  PostOptions read;
+  int code = data != nullptr ? check_data(data, call) : CANELE_OK;
+  if (code == CANELE_OK) code = read_post_options(options, CANELE_POST_MAY_FINISH, call, &read);
+  if (code == CANELE_OK && (read.send.priority != 0 || read.send.header != 0))
+    code = error(CANELE_EINVAL, std::string(call) + ": a receive has no priority and no header; expected: 0");
+  if (code == CANELE_OK && data == nullptr && request == nullptr)
+    code = error(CANELE_EINVAL, std::string(call) + ": data and request are NULL; expected: one of them at least");
+  Use use;
+  if (code == CANELE_OK) code = use.begin(session, request, read, source, call);
+  if (code != CANELE_OK) return code;
+  if (!read.may_finish) use.listen_first();
+  code = receive(&session_of(session), source, tag, mask, data != nullptr ? *data : canele_data_t{}, data == nullptr,
+                 &use.request());
+  if (code != CANELE_OK) return use.undo(code);
+  return read.may_finish ? use.listen_after(call) : CANELE_OK;
+} catch (...) {
+  return caught();
+}
+
+int canele_inject(canele_session_t* session, int destination, uint64_t tag, const void* buffer, size_t length) try {
+  constexpr const char* call = "canele_inject";
+  if (session == nullptr || (buffer == nullptr && length != 0))
+    return error(CANELE_EINVAL, std::string(call) + ": session and buffer must be given");
+  if (length > inject_limit)
+    return error(CANELE_EINVAL, std::string(call) + ": " + std::to_string(length) + " bytes; expected: at most " +
+                                    std::to_string(inject_limit));
+  Session& s = session_of(session);
+  Engine& engine = engine_of(*s.context);
+  if (destination >= 0 && destination < engine.size && s.open && engine.try_lock_to_post()) {
+    const bool sent = send_path::try_send_fast(engine, destination, {s, tag, buffer, length});
+    engine.unlock_idle();
+    if (sent) return CANELE_OK;
+  }
+  PostOptions options;
+  options.done.kind = CANELE_COMPLETE_NONE;
+  Use use;
+  int code = use.begin(session, nullptr, options, destination, call);
+  if (code != CANELE_OK) return code;
+  code = check_send(&use.request(), &s, destination, length, call);
+  if (code != CANELE_OK) return use.undo(code);
+  std::byte* const copy = static_cast<PooledRequest&>(use.request()).payload;
+  if (length != 0) std::memcpy(copy, buffer, length);
+  use.listen_first();
+  const bool posted =
+      submit_if_room(s, destination, tag, canele_data_contiguous(copy, length), options.send, use.request());
+  return posted ? CANELE_OK : use.undo(reject_full(destination, call));
+} catch (...) {
+  return caught();
+}
+
+int canele_send_room(canele_session_t* session, int destination, size_t length) try {
+  if (session == nullptr) return error(CANELE_EINVAL, "canele_send_room: session is NULL");
+  Engine& engine = engine_of(*session_of(session).context);
+  if (const int code = check_peer(public_of(engine), destination, "canele_send_room"); code != CANELE_OK) return code;
+  if (length > PTRDIFF_MAX) {
+    return error(CANELE_EINVAL, "canele_send_room: " + std::to_string(length) +
+                                    " bytes exceed the address space; expected: at most PTRDIFF_MAX");
+  }
+  engine.lock_for_callback();
+  const bool room = send_path::has_room(engine, destination, length);
+  engine.unlock();
+  return room ? 1 : 0;
+} catch (...) {
+  return caught();
+}
+
+int canele_limit(canele_engine_t* engine, int peer, enum canele_limit_kind kind, size_t* value) try {
+  if (const int code = check_peer(engine, peer, "canele_limit"); code != CANELE_OK) return code;
+  if (value == nullptr) return error(CANELE_EINVAL, "canele_limit: value is NULL");
+  Engine& e = engine_of(engine);
+  switch (static_cast<int>(kind)) {
+    case CANELE_LIMIT_INJECT:
+      *value = inject_limit;
+      return CANELE_OK;
+    case CANELE_LIMIT_EAGER: {
+      e.lock_for_callback();
+      const Peer* const known = e.peers[peer];
+      *value = known != nullptr ? send_path::eager_limit(e, *known) : send_path::eager_limit(e);
+      e.unlock();
+      return CANELE_OK;
+    }
+    case CANELE_LIMIT_HEADER:
+      *value = CANELE_HEADER_MAX;
+      return CANELE_OK;
+    case CANELE_LIMIT_AM_HEADER:
+      *value = CANELE_AM_HEADER_MAX;
+      return CANELE_OK;
+    default:
+      return error(CANELE_EINVAL, "canele_limit: kind is " + std::to_string(static_cast<int>(kind)) +
+                                      "; expected: one of enum canele_limit_kind");
+  }
+} catch (...) {
+  return caught();
+}
+
+int canele_session_on_error(canele_session_t* session, canele_error_fn callback, void* argument) try {
+  if (session == nullptr) return error(CANELE_EINVAL, "canele_session_on_error: session is NULL");
+  if (fork::in_child) return reject_in_child("canele_session_on_error");
+  Session& s = session_of(session);
+  if (!s.open) return error(CANELE_ESTATE, "session \"" + s.label + "\" is closed");
+  s.on_error_argument = argument;
+  s.on_error = callback;
+  return CANELE_OK;
+} catch (...) {
+  return caught();
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Delivery of completions.
+#include "comm/post/completion.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "comm/engine/engine.hpp"
+#include "comm/post/completion_counter.hpp"
+#include "comm/post/completion_queue.hpp"
+#include "comm/post/error.hpp"
+
+namespace canele::comm::post {
+namespace {
+
+std::uint32_t amount_of(const canele_completion_t& to) { return std::max<std::uint32_t>(1, to.bits); }
+unsigned events_of(const canele_completion_t& to) { return to.bits == 0 ? event::finalized : to.bits; }
+std::uint32_t number_in(const void* user) { return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(user)); }
+void* as_pointer(std::uint32_t number) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number)); }
+
+void add_to_counter(canele_request_t* request, unsigned /*events*/, void* argument) {
+  const Request& r = request_of(request);
+  static_cast<CompletionCounter*>(argument)->add(number_in(r.user), r.status_error);
+}
+
+void set_condition(canele_request_t* request, unsigned /*events*/, void* argument) {
+  canele_condition_signal(static_cast<canele_condition_t*>(argument),
+                          static_cast<std::uint16_t>(number_in(request_of(request).user)));
+}
+
+/// Delivers the completion of a pooled request, and gives the request back.
+void pooled_ended(canele_request_t* request, unsigned events, void* /*argument*/) {
+  auto& r = static_cast<PooledRequest&>(request_of(request));
+  const canele_completion_t done = r.done;
+  const int error = r.status_error;
+  RequestPool& pool = r.context->request_pool;
+  if (done.kind == CANELE_COMPLETE_QUEUE) {  // the thread that takes the entry gives the request back
+    r.user = done.user;
+    r.stage = Request::Stage::listed;
+    return static_cast<CompletionQueue*>(done.object)->push(r, QueueNode::Owner::pooled, r.context->platform);
+  }
+  if (done.kind == CANELE_COMPLETE_CALLBACK && (events & events_of(done)) != 0)
+    done.callback(request, events & events_of(done), done.user);
+  if ((events & event::finalized) == 0) return;
+  const SessionErrors to = r.errors;
+  pool.give_back(r);
+  if (done.kind == CANELE_COMPLETE_COUNTER) {
+    static_cast<CompletionCounter*>(done.object)->add(amount_of(done), error);
+  } else if (done.kind == CANELE_COMPLETE_CONDITION) {
+    canele_condition_signal(static_cast<canele_condition_t*>(done.object), static_cast<std::uint16_t>(done.bits));
+  } else if (done.kind == CANELE_COMPLETE_NONE && error != CANELE_OK && to.callback != nullptr) {
+    to.callback(to.session, to.peer, error, to.argument);
+  }
+}
+
+}  // namespace
+
+int check_completion(const canele_completion_t& done, const char* call) {
+  const std::string begin = std::string(call) + ": the completion ";
+  switch (done.kind) {
+    case CANELE_COMPLETE_POLL:
+    case CANELE_COMPLETE_NONE:
+      return CANELE_OK;
+    case CANELE_COMPLETE_CALLBACK:
+      if (done.callback == nullptr) return error(CANELE_EINVAL, begin + "CALLBACK has callback = NULL");
+      if ((done.bits & ~event::all) == 0) return CANELE_OK;
+      return error(CANELE_EINVAL, begin + "CALLBACK has unknown events in bits = " + std::to_string(done.bits));
+    case CANELE_COMPLETE_CONDITION:
+      if (done.bits == 0 || done.bits > UINT16_MAX)
+        return error(CANELE_EINVAL,
+                     begin + "CONDITION has bits = " + std::to_string(done.bits) + "; expected: 1 to 65535");
+      [[fallthrough]];
+    case CANELE_COMPLETE_QUEUE:
+    case CANELE_COMPLETE_COUNTER:
+      return done.object != nullptr ? CANELE_OK : error(CANELE_EINVAL, begin + "has object = NULL");
+    default:
+      return error(CANELE_EINVAL,
+                   begin + "has kind " + std::to_string(done.kind) + "; expected: one of enum canele_completion_kind");
+  }
+}
+
+Listening listening_of(const canele_completion_t& done) {
+  switch (done.kind) {
+    case CANELE_COMPLETE_CALLBACK:
+      return {events_of(done), done.callback, done.user, nullptr};
+    case CANELE_COMPLETE_QUEUE:
+      return {event::finalized, push_to_queue, done.object, done.user};
+    case CANELE_COMPLETE_COUNTER:
+      return {event::finalized, add_to_counter, done.object, as_pointer(amount_of(done))};
+    case CANELE_COMPLETE_CONDITION:
+      return {event::finalized, set_condition, done.object, as_pointer(done.bits)};
+    default:
+      return {};
+  }
+}
+
+Listening listening_of(PooledRequest& request) {
+  const unsigned also = request.done.kind == CANELE_COMPLETE_CALLBACK ? events_of(request.done) : 0;
+  return {event::finalized | also, pooled_ended, nullptr, nullptr};
+}
+
+void deliver_now(Request& request, const Listening& listening) {
+  if ((listening.mask & event::finalized) == 0) return;
+  request.callback = listening.callback;
+  request.argument = listening.argument;
+  request.user = listening.node_user;
+  request.tell();
+  ++callbacks_on_this_thread;
+  listening.callback(public_of(request), event::finalized, listening.argument);
+  --callbacks_on_this_thread;
+}
+
+void deliver(const canele_completion_t& then, QueueNode& node, int error) {
+  switch (then.kind) {
+    case CANELE_COMPLETE_CALLBACK:
+      ++callbacks_on_this_thread;
+      then.callback(nullptr, event::finalized, then.user);
+      --callbacks_on_this_thread;
+      break;
+    case CANELE_COMPLETE_QUEUE:
+      static_cast<CompletionQueue*>(then.object)->push(node, QueueNode::Owner::counter, posix_platform());
+      break;
+    case CANELE_COMPLETE_COUNTER:
+      static_cast<CompletionCounter*>(then.object)->add(amount_of(then), error);
+      break;
+    case CANELE_COMPLETE_CONDITION:
+      canele_condition_signal(static_cast<canele_condition_t*>(then.object), static_cast<std::uint16_t>(then.bits));
+      break;
+    default:
+      break;
+  }
+}
+
+void push_to_queue(canele_request_t* request, unsigned /*events*/, void* argument) {
+  Request& r = request_of(request);
+  r.stage = Request::Stage::listed;  // a post rejects this stage
+  static_cast<CompletionQueue*>(argument)->push(r, QueueNode::Owner::request, r.context->platform);
+}
+
+}  // namespace canele::comm::post
