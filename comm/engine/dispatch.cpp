@@ -25,7 +25,7 @@ namespace canele::comm {
 
 // ---- of link/ -------------------------------------------------------------------------------------------------------
 
-const char* Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
+Verdict Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
   switch (chunk.head.type) {
     case wire::Type::eager:
     case wire::Type::eager_sync:
@@ -45,13 +45,13 @@ const char* Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
     case wire::Type::bye:
       CANELE_COVER(peer_left);
       fail_peer(peer, CANELE_EPEER, false, "it has left the job");
-      return nullptr;
+      return Verdict::ok();
     case wire::Type::cumulative_ack:
       mark_backlogged(peer);
       return sequencing::on_cumulative_ack(peer, chunk.head.tag);
     case wire::Type::regrant:
       rendezvous::on_regrant(*this, peer, chunk.head.tag);
-      return nullptr;
+      return Verdict::ok();
     case wire::Type::rtr:
       return rtr::on_rtr(*this, peer, chunk.head, chunk.payload);
     case wire::Type::shared_copy:
@@ -61,7 +61,7 @@ const char* Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
     case wire::Type::credit:
       return credit_sender::on_credit(*this, peer, chunk.head.tag);
     case wire::Type::blocked:
-      return credit_receiver::on_blocked(*this, peer, chunk.head.tag != 0, chunk.head.seq) ? nullptr : try_later;
+      return credit_receiver::on_blocked(*this, peer, chunk.head.tag != 0, chunk.head.seq);
     case wire::Type::solicit:
       return credit_sender::on_solicit(*this, peer, chunk.head, chunk.payload);
     case wire::Type::solicit_done:
@@ -78,11 +78,11 @@ const char* Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
       return multicast::on_multicast_redirect(*this, peer, chunk.head, chunk.payload);
     case wire::Type::rail_close:
       peer.closing = true;
-      return nullptr;
+      return Verdict::ok();
     case wire::Type::sequenced:
-      return "a sequence number is not at the front of its packet";
+      return Verdict::violation("a sequence number is not at the front of its packet");
   }
-  return "a chunk is of no known type";
+  return Verdict::violation("a chunk is of no known type");
 }
 
 Written Engine::write_item(Peer& peer, strategies::Item& item, std::byte* out, Packet* staged) {

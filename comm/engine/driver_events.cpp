@@ -108,8 +108,8 @@ drivers::Take DriverInstance::packet(drivers::Rank from, std::span<const std::by
   driver->counters.bytes_received += bytes.size();
   if (peer.disconnected()) [[unlikely]]
     return from_disconnected(peer);
-  const char* wrong = receive_path::receive_packet(context, peer, bytes);
-  return wrong == nullptr ? drivers::Take::taken : rejected_packet(peer, wrong, bytes.size());
+  const Verdict verdict = receive_path::receive_packet(context, peer, bytes);
+  return verdict.is_ok() ? drivers::Take::taken : rejected_packet(peer, verdict, bytes.size());
 }
 
 drivers::RunTaken DriverInstance::packets(drivers::Rank from, const drivers::PacketRun& run) {
@@ -119,20 +119,20 @@ drivers::RunTaken DriverInstance::packets(drivers::Rank from, const drivers::Pac
     return DriverEvents::packets(from, run);
   const std::size_t length = run.length;
   receive_path::ReceiveBurst messages(context, *peer, length);
-  const char* wrong = nullptr;
+  Verdict verdict = Verdict::ok();
   int taken = 0;
   const std::byte* packet = run.first;
   do {
-    wrong = messages.take({packet, length});
+    verdict = messages.take({packet, length});
     packet += run.apart;
     ++taken;
-  } while (wrong == nullptr && taken < run.count && !peer->disconnected());
+  } while (verdict.is_ok() && taken < run.count && !peer->disconnected());
   const auto count = static_cast<std::uint64_t>(taken);
   messages.count(count);
   driver->counters.packets_received += count;
   driver->counters.bytes_received += count * length;
-  if (wrong == nullptr) return {taken, drivers::Take::taken};
-  return {taken - 1, rejected_packet(*peer, wrong, length)};
+  if (verdict.is_ok()) return {taken, drivers::Take::taken};
+  return {taken - 1, rejected_packet(*peer, verdict, length)};
 }
 
 void DriverInstance::prefetch_hint(drivers::Rank from, std::span<const std::byte> bytes) noexcept {
@@ -149,16 +149,16 @@ void DriverInstance::prefetch_hint(drivers::Rank from, std::span<const std::byte
   return drivers::Take::rejected;
 }
 
-[[gnu::cold, gnu::noinline]] drivers::Take DriverInstance::rejected_packet(Peer& peer, const char* wrong,
+[[gnu::cold, gnu::noinline]] drivers::Take DriverInstance::rejected_packet(Peer& peer, Verdict verdict,
                                                                            std::size_t bytes) {
-  if (wrong == try_later) {  // it will be presented again, and counted then
+  if (verdict.is_retry()) {  // it will be presented again, and counted then
     --driver->counters.packets_received;
     driver->counters.bytes_received -= bytes;
     peer.counters.sub(Counter::packets_received);
     return drivers::Take::retry;
   }
   context.counters.add(Counter::connections_rejected);
-  context.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a malformed packet: ") + wrong, this);
+  context.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a malformed packet: ") + verdict.text(), this);
   return drivers::Take::rejected;
 }
 

@@ -281,7 +281,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   void destination_closed(Peer& peer, std::size_t index) override;
   void rail_failed(Rail& rail) override;
   void drop_packet(Rail& rail) override;
-  const char* on_chunk(Peer& peer, const wire::Chunk& chunk) override;
+  Verdict on_chunk(Peer& peer, const wire::Chunk& chunk) override;
   std::byte* write_rts(Peer& peer, Request& request, const ChunkToWrite& chunk,
                        const RtrTable::RemoteRtr* remote_rtr) override;
   void start_transfer(Request& request, Message& message) override;

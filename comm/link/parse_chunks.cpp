@@ -34,22 +34,22 @@ class PacketPrefetchScope {
 
 }  // namespace
 
-const char* parse_chunks(Context& context, Peer& peer, std::span<const std::byte> bytes, std::size_t* done) {
+Verdict parse_chunks(Context& context, Peer& peer, std::span<const std::byte> bytes, std::size_t* done) {
   const std::size_t size = bytes.size(), before = std::exchange(*done, 0);
-  if (before >= size) return "a packet is empty";
+  if (before >= size) return Verdict::violation("a packet is empty");
   bytes = bytes.subspan(before);
   const PacketPrefetchScope prefetch(context, peer, bytes);
   while (!bytes.empty() && !peer.disconnected()) {
     wire::Chunk chunk;
     const std::size_t left = bytes.size();
-    if (const char* wrong = wire::take_chunk(bytes, chunk); wrong != nullptr) return wrong;
-    if (const char* wrong = context.on_chunk(peer, chunk); wrong != nullptr) {
-      if (wrong == try_later) *done = size - left;
-      return wrong;
+    if (const Verdict v = wire::take_chunk(bytes, chunk); !v.is_ok()) return v;
+    if (const Verdict v = context.on_chunk(peer, chunk); !v.is_ok()) {
+      if (v.is_retry()) *done = size - left;
+      return v;
     }
     if (!bytes.empty()) prefetch.step();
   }
-  return nullptr;
+  return Verdict::ok();
 }
 
 }  // namespace canele::comm::link

@@ -12,9 +12,8 @@
 
 namespace canele::comm::link {
 
-/// Does step 2 for the chunks of a packet, its number taken off. Returns nullptr, or what is wrong with the packet.
-/// *done is the number of its bytes that were parsed in an earlier call; the call resets it to 0, unless it returns
-/// try_later.
-const char* parse_chunks(Context& context, Peer& peer, std::span<const std::byte> bytes, std::size_t* done);
+/// Does step 2 for the chunks of a packet, its number taken off. Returns the verdict on the packet. *done is the number
+/// of its bytes that were parsed in an earlier call; the call resets it to 0, unless its verdict is retry.
+Verdict parse_chunks(Context& context, Peer& peer, std::span<const std::byte> bytes, std::size_t* done);
 
 }  // namespace canele::comm::link

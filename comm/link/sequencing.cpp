@@ -19,8 +19,8 @@ namespace {
 using drivers::Status;
 using strategies::Plan;
 
-const char* take_next(Context& context, Peer& peer, std::span<const std::byte> bytes);
-const char* drain_early(Context& context, Peer& peer);
+Verdict take_next(Context& context, Peer& peer, std::span<const std::byte> bytes);
+Verdict drain_early(Context& context, Peer& peer);
 void acknowledge(Context& context, Peer& peer, bool now);
 
 bool usable(const Rail& rail) { return rail.up && !rail.dead && rail.state == Rail::State::idle && !rail.full; }
@@ -163,57 +163,56 @@ void flush(Context& context, Peer& peer) {
   }
 }
 
-const char* accept_sequenced(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> rest) {
+Verdict accept_sequenced(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> rest) {
   if (peer.rail_group == nullptr) peer.rail_group = std::make_unique<RailGroup>();
   RailGroup& group = *peer.rail_group;
   const std::uint64_t number = head.tag;
   if (number < group.next_in) {  // its sender has lost a rail, and the acknowledgement with it
     CANELE_COVER(packet_came_twice);
     // Or the packet was taken, and there was no memory for an early one behind it.
-    if (const char* wrong = drain_early(context, peer); wrong != nullptr) return wrong;
+    if (const Verdict v = drain_early(context, peer); !v.is_ok()) return v;
     if (!peer.disconnected()) acknowledge(context, peer, true);
-    return nullptr;
+    return Verdict::ok();
   }
   if (number > group.next_in) {
     if (number - group.next_in > RailGroup::most_packets ||
         group.early_bytes + rest.size() > 2 * RailGroup::most_bytes) {
-      return "a packet number is too far ahead";
+      return Verdict::violation("a packet number is too far ahead");
     }
     CANELE_COVER(packet_came_early);
     if (group.early.try_emplace(number, rest.begin(), rest.end()).second) group.early_bytes += rest.size();
-    return nullptr;
+    return Verdict::ok();
   }
   // The low 32 bits are enough: fewer than 2^31 packets are ever unacknowledged.
   const std::uint64_t acked = group.next_out - 1 - group.sent.size();
   if (const auto more = static_cast<std::int32_t>(head.seq - static_cast<std::uint32_t>(acked)); more > 0) {
-    if (const char* wrong = on_cumulative_ack(peer, acked + static_cast<std::uint64_t>(more)); wrong != nullptr)
-      return wrong;
+    if (const Verdict v = on_cumulative_ack(peer, acked + static_cast<std::uint64_t>(more)); !v.is_ok()) return v;
     context.mark_backlogged(peer);
   }
-  if (const char* wrong = take_next(context, peer, rest); wrong != nullptr) return wrong;
-  if (const char* wrong = drain_early(context, peer); wrong != nullptr) return wrong;
+  if (const Verdict v = take_next(context, peer, rest); !v.is_ok()) return v;
+  if (const Verdict v = drain_early(context, peer); !v.is_ok()) return v;
   if (!peer.disconnected()) acknowledge(context, peer, false);
-  return nullptr;
+  return Verdict::ok();
 }
 
 namespace {
 
 /// Parses the packet whose turn it is. If there is no memory for all of it, its turn remains.
-const char* take_next(Context& context, Peer& peer, std::span<const std::byte> bytes) {
+Verdict take_next(Context& context, Peer& peer, std::span<const std::byte> bytes) {
   RailGroup& group = *peer.rail_group;
   ++group.next_in;
   group.bytes_to_ack += bytes.size();
-  if (bytes.empty()) return nullptr;
-  const char* const wrong = link::parse_chunks(context, peer, bytes, &group.chunks_done);
-  if (wrong == try_later) {
+  if (bytes.empty()) return Verdict::ok();
+  const Verdict v = link::parse_chunks(context, peer, bytes, &group.chunks_done);
+  if (v.is_retry()) {
     --group.next_in;
     group.bytes_to_ack -= bytes.size();
   }
-  return wrong;
+  return v;
 }
 
 /// Parses packets that came early and whose turn it is now.
-const char* drain_early(Context& context, Peer& peer) {
+Verdict drain_early(Context& context, Peer& peer) {
   RailGroup& group = *peer.rail_group;
   while (!group.early.empty() && group.early.begin()->first <= group.next_in && !peer.disconnected()) {
     if (group.early.begin()->first < group.next_in) {  // there was no memory for it, and it has come once more
@@ -224,14 +223,14 @@ const char* drain_early(Context& context, Peer& peer) {
     }
     auto first = group.early.extract(group.early.begin());  // the peer may die of this packet, and drop the others
     const std::vector<std::byte>& bytes = first.mapped();
-    if (const char* wrong = take_next(context, peer, bytes); wrong != nullptr) {
-      if (wrong == try_later) group.early.insert(std::move(first));
-      return wrong;
+    if (const Verdict v = take_next(context, peer, bytes); !v.is_ok()) {
+      if (v.is_retry()) group.early.insert(std::move(first));
+      return v;
     }
     CANELE_COVER(early_packet_taken);
     group.early_bytes -= std::min(group.early_bytes, bytes.size());
   }
-  return nullptr;
+  return Verdict::ok();
 }
 
 /// Acknowledges what has come, if the peer may be waiting for that.
@@ -250,16 +249,16 @@ void acknowledge(Context& context, Peer& peer, bool now) {
 
 }  // namespace
 
-const char* on_cumulative_ack(Peer& peer, std::uint64_t upto) {
+Verdict on_cumulative_ack(Peer& peer, std::uint64_t upto) {
   if (peer.rail_group == nullptr || upto >= peer.rail_group->next_out)
-    return "it acknowledges a packet that was not sent";
+    return Verdict::violation("it acknowledges a packet that was not sent");
   RailGroup& group = *peer.rail_group;
   while (!group.sent.empty() && group.sent.front()->number <= upto) {
     group.sent_bytes -= group.sent.front()->bytes.size();
     group.sent.pop_front();
   }
   std::erase_if(group.to_resend, [&](const auto& packet) { return packet->number <= upto; });
-  return nullptr;
+  return Verdict::ok();
 }
 
 void close_rails(Context& context, Peer& peer) {

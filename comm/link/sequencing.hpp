@@ -23,12 +23,12 @@ void begin(const Context& context, Peer& peer, std::size_t group);
 /// are sequenced.
 void flush(Context& context, Peer& peer);
 
-/// Accepts a packet whose first chunk is `sequenced`, and parses it in its turn. Returns nullptr, or what is wrong with
+/// Accepts a packet whose first chunk is `sequenced`, and parses it in its turn. Returns the verdict on
 /// it.
-const char* accept_sequenced(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> rest);
+Verdict accept_sequenced(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> rest);
 
-/// Handles that the peer has all sequenced packets up to this one. Returns nullptr, or what is wrong with that.
-const char* on_cumulative_ack(Peer& peer, std::uint64_t upto);
+/// Handles that the peer has all sequenced packets up to this one. Returns the verdict on that.
+Verdict on_cumulative_ack(Peer& peer, std::uint64_t upto);
 
 /// Tells the peer by each rail, after our bye, that the end of the rail is no loss. One rail may end before the peer
 /// reads the bye that went by another.

@@ -191,11 +191,11 @@ bool fits(const IncomingMulticast& incoming, const wire::MulticastCts& cts) {
 
 /// Redirects a rank whose CTS is for an unknown multicast, or does not fit. The root may have told one of the two
 /// ranks wrong.
-const char* redirect(Context& context, Peer& peer, std::uint32_t id, std::int32_t root) {
+Verdict redirect(Context& context, Peer& peer, std::uint32_t id, std::int32_t root) {
   CANELE_COVER_RARE(cts_redirected);
   link::send_control(context, peer,
                      {.type = wire::Type::multicast_redirect, .tag = id, .payload = link::bytes_of(root)});
-  return nullptr;
+  return Verdict::ok();
 }
 
 /// Returns whether the multicast has ended, or can never come.
@@ -206,11 +206,11 @@ bool is_past(const Context& context, std::int32_t root, std::uint32_t id) {
          (peer != nullptr && peer->disconnected());
 }
 
-const char* take_root(const Context& context, std::span<const std::byte> payload, std::int32_t& root) {
+Verdict take_root(const Context& context, std::span<const std::byte> payload, std::int32_t& root) {
   if (!wire::take(payload, root) || root < 0 || root >= context.size || root == context.rank) {
-    return "a multicast message names no root";
+    return Verdict::violation("a multicast message names no root");
   }
-  return nullptr;
+  return Verdict::ok();
 }
 
 }  // namespace
@@ -228,20 +228,20 @@ struct Announced {
   std::span<const std::byte> children;  ///< ranks, four bytes each
 };
 
-/// Reads the route of an envelope from `root`. Returns nullptr, or what is wrong with it.
-const char* take_route(Context& context, const Peer& root, std::span<const std::byte>& payload, Announced& out) {
+/// Reads the route of an envelope from `root`. Returns the verdict on it.
+Verdict take_route(Context& context, const Peer& root, std::span<const std::byte>& payload, Announced& out) {
   wire::Route& route = out.route;
   if (!wire::take(payload, route) || route.children > most_children ||
       payload.size() < route.children * sizeof(std::uint32_t)) {
-    return "the route of a multicast has a wrong length";
+    return Verdict::violation("the route of a multicast has a wrong length");
   }
   if (route.parent < -1 || route.parent >= context.size || route.parent == context.rank || route.parent == root.rank ||
       route.id == 0 || route.id < route.lowest) {
-    return "the route of a multicast is malformed";
+    return Verdict::violation("the route of a multicast is malformed");
   }
   if (const IncomingMulticast* incoming = find(context, root.rank, route.id);
       incoming != nullptr && incoming->announced) {
-    return "a multicast arrived twice";
+    return Verdict::violation("a multicast arrived twice");
   }
   out.children = payload.first(route.children * sizeof(std::uint32_t));
   payload = payload.subspan(out.children.size());
@@ -253,7 +253,7 @@ const char* take_route(Context& context, const Peer& root, std::span<const std::
     return rank >= static_cast<std::uint32_t>(context.size) || rank == static_cast<std::uint32_t>(context.rank) ||
            rank == static_cast<std::uint32_t>(root.rank) || rank == static_cast<std::uint32_t>(route.parent);
   });
-  return twice || strange ? "the route of a multicast names an invalid rank" : nullptr;
+  return twice || strange ? Verdict::violation("the route of a multicast names an invalid rank") : Verdict::ok();
 }
 
 /// Notes the envelope of a multicast that has come, and has been matched. Returns its IncomingMulticast.
@@ -315,9 +315,9 @@ class MulticastArrival final : public rendezvous::Arrival {
 
 }  // namespace
 
-const char* on_multicast_rts(Context& context, Peer& root, const wire::Head& head, std::span<const std::byte> payload) {
+Verdict on_multicast_rts(Context& context, Peer& root, const wire::Head& head, std::span<const std::byte> payload) {
   MulticastArrival arrival(context, root);
-  if (const char* wrong = take_route(context, root, payload, arrival.route); wrong != nullptr) return wrong;
+  if (const Verdict v = take_route(context, root, payload, arrival.route); !v.is_ok()) return v;
   return rendezvous::on_rts(context, root, head, payload, &arrival);
 }
 
@@ -417,12 +417,12 @@ void IncomingMulticast::request_again(Context& context, Request& request) {
 
 namespace multicast {
 
-const char* on_multicast_cts(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
+Verdict on_multicast_cts(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
   wire::MulticastCts cts;
-  if (!wire::take(payload, cts)) return "a multicast CTS is too short";
+  if (!wire::take(payload, cts)) return Verdict::violation("a multicast CTS is too short");
   if (cts.root < 0 || cts.root >= context.size || cts.root == context.rank || cts.root == peer.rank ||
       cts.length == 0 || cts.key == 0 || head.tag > ~std::uint32_t{0}) {
-    return "a multicast CTS is malformed";
+    return Verdict::violation("a multicast CTS is malformed");
   }
   const auto id = static_cast<std::uint32_t>(head.tag);
   IncomingMulticast* incoming = find(context, cts.root, id);
@@ -440,28 +440,27 @@ const char* on_multicast_cts(Context& context, Peer& peer, const wire::Head& hea
     child->rank = peer.rank;
   }
   if (child->send != nullptr && child->send->transfer_id != 0)
-    return "it requests data of a multicast that it has been granted";
+    return Verdict::violation("it requests data of a multicast that it has been granted");
   child->asked = true;
   child->cts = cts;
   if (incoming->announced) answer_cts(context, *incoming, *child);
-  return nullptr;
+  return Verdict::ok();
 }
 
-const char* on_multicast_done(Context& context, Peer& peer, const wire::Head& head,
-                              std::span<const std::byte> payload) {
+Verdict on_multicast_done(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
   std::int32_t root;
-  if (const char* wrong = take_root(context, payload, root); wrong != nullptr) return wrong;
+  if (const Verdict v = take_root(context, payload, root); !v.is_ok()) return v;
   IncomingMulticast* incoming = find(context, root, static_cast<std::uint32_t>(head.tag));
   Child* child = incoming != nullptr ? find_child(*incoming, peer.rank) : nullptr;
-  if (child == nullptr) return nullptr;
+  if (child == nullptr) return Verdict::ok();
   if (child->send == nullptr) {  // it was redirected meanwhile, or it asked before the envelope came
     child->asked = false;
     child->done = true;
     forget_unannounced(context, *incoming);
-    return nullptr;
+    return Verdict::ok();
   }
   ChildSend& send = *child->send;
-  if (send.finalized()) return nullptr;
+  if (send.finalized()) return Verdict::ok();
   if (send.moved != send.expected) {  // the rail has not given the last of the memory back
     CANELE_COVER(done_before_rail_returned);
     send.fin_received = true;
@@ -469,37 +468,37 @@ const char* on_multicast_done(Context& context, Peer& peer, const wire::Head& he
     CANELE_COVER(child_send_done);
     end_child_send(context, send, CANELE_OK);
   }
-  return nullptr;
+  return Verdict::ok();
 }
 
-const char* on_multicast_redirect(Context& context, Peer& peer, const wire::Head& head,
-                                  std::span<const std::byte> payload) {
+Verdict on_multicast_redirect(Context& context, Peer& peer, const wire::Head& head,
+                              std::span<const std::byte> payload) {
   std::int32_t root;
-  if (const char* wrong = take_root(context, payload, root); wrong != nullptr) return wrong;
+  if (const Verdict v = take_root(context, payload, root); !v.is_ok()) return v;
   const auto id = static_cast<std::uint32_t>(head.tag);
   IncomingMulticast* incoming = find(context, root, id);
   const bool from_root = peer.rank == root;
   if (incoming == nullptr) {
     if (!from_root || context.multicasts.unannounced >= MulticastState::most_unannounced ||
         id < context.multicasts.lowest[root])
-      return nullptr;
+      return Verdict::ok();
     CANELE_COVER_RARE(redirect_before_envelope);
     incoming = &make(context, root, id);
     incoming->redirected = true;
-    return nullptr;
+    return Verdict::ok();
   }
-  if ((!from_root && incoming->parent != peer.rank) || incoming->redirected) return nullptr;
+  if ((!from_root && incoming->parent != peer.rank) || incoming->redirected) return Verdict::ok();
   if (from_root && incoming->bulk_begun) {
     CANELE_COVER_RARE(redirect_while_parent_sends);
-    return nullptr;  // the root has lost our parent, but we have not
+    return Verdict::ok();  // the root has lost our parent, but we have not
   }
   CANELE_COVER(multicast_redirected);
   incoming->redirected = true;
   Request* const request = incoming->fetching;
-  if (request == nullptr || request->receive.peer->rank == root) return nullptr;
+  if (request == nullptr || request->receive.peer->rank == root) return Verdict::ok();
   if (from_root) notify(context, *request->receive.peer, wire::Type::multicast_done, *incoming);
   rendezvous::regrant(context, *request);
-  return nullptr;
+  return Verdict::ok();
 }
 
 void on_available_sent(Context& context, Request& request) {

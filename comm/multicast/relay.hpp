@@ -19,18 +19,17 @@
 
 namespace canele::comm::multicast {
 
-/// Handles the envelope of a multicast. Returns nullptr, or what is wrong with it.
-const char* on_multicast_rts(Context& context, Peer& root, const wire::Head& head, std::span<const std::byte> payload);
+/// Handles the envelope of a multicast. Returns the verdict on it.
+Verdict on_multicast_rts(Context& context, Peer& root, const wire::Head& head, std::span<const std::byte> payload);
 IncomingMulticast* find(Context& context, int root, std::uint32_t id);
 
 /// Handles that no receive will ever take the message. The root gets `reason`, and the children are redirected to
 /// the root. If the data is being fetched for them already, the root gets the outcome of that instead. `incoming` may
 /// no longer exist afterwards.
 void on_rejected(Context& context, IncomingMulticast& incoming, int reason);
-const char* on_multicast_cts(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
-const char* on_multicast_done(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
-const char* on_multicast_redirect(Context& context, Peer& peer, const wire::Head& head,
-                                  std::span<const std::byte> payload);
+Verdict on_multicast_cts(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
+Verdict on_multicast_done(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
+Verdict on_multicast_redirect(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
 
 /// Handles that a child send has sent all that is available.
 void on_available_sent(Context& context, Request& send);

@@ -187,13 +187,13 @@ void serve_queue(Context& context) {
 
 }  // namespace
 
-const char* update_window(Context& context, Peer& peer) {
+Verdict update_window(Context& context, Peer& peer) {
   ReceiveWindow& a = peer.receive_window;
-  if (a.arrived > a.granted) return "it sent more than it was granted";
+  if (a.arrived > a.granted) return Verdict::violation("it sent more than it was granted");
   a.next_check = a.granted;
   context.credit.windows_due.push_back(&peer);
   context.mark_backlogged(peer);
-  return nullptr;
+  return Verdict::ok();
 }
 
 void refill_all(Context& context) {
@@ -214,24 +214,24 @@ void regrant(Context& context, Peer& peer) {
   if (!context.credit.queue.empty()) serve_queue(context);
 }
 
-bool on_blocked(Context& context, Peer& peer, bool is_blocked, std::uint32_t episode) {
+Verdict on_blocked(Context& context, Peer& peer, bool is_blocked, std::uint32_t episode) {
   ReceiveWindow& a = peer.receive_window;
   CreditPool& pool = context.credit;
-  if (a.sender_blocked == is_blocked) return true;
+  if (a.sender_blocked == is_blocked) return Verdict::ok();
   if (!is_blocked) {
     CANELE_COVER(sender_unblocked);
     a.sender_blocked = false;
     std::erase(pool.blocked_senders, &peer);
     forget(*peer.asking);
     a.set_next_check();
-    return true;
+    return Verdict::ok();
   }
   CANELE_COVER(sender_blocked);
   try {
     if (peer.asking == nullptr) peer.asking = std::make_unique<Asking>();
     pool.blocked_senders.push_back(&peer);
   } catch (const std::bad_alloc&) {
-    return false;
+    return Verdict::retry();
   }
   a.sender_blocked = true;
   Asking& asking = *peer.asking;
@@ -240,14 +240,15 @@ bool on_blocked(Context& context, Peer& peer, bool is_blocked, std::uint32_t epi
   asking.episode = episode;
   asking.all = context.sessions.has_posted();
   refill(context, peer);
-  return true;
+  return Verdict::ok();
 }
 
-const char* on_solicit_done(Context& context, Peer& peer, std::uint64_t solicitations, std::uint32_t episode) {
+Verdict on_solicit_done(Context& context, Peer& peer, std::uint64_t solicitations, std::uint32_t episode) {
   if (!peer.receive_window.sender_blocked || peer.asking->episode != episode)
-    return nullptr;  // the answer is of an earlier time
+    return Verdict::ok();  // the answer is of an earlier time
   Asking& asking = *peer.asking;
-  if (solicitations < asking.answered || solicitations > asking.asked) return "it completes what was not solicited";
+  if (solicitations < asking.answered || solicitations > asking.asked)
+    return Verdict::violation("it completes what was not solicited");
   for (; asking.answered < solicitations; ++asking.answered, asking.out_for_probes >>= 1) {
     if ((asking.out_for_probes & 1) == 0) continue;
     asking.probes.pop_front();
@@ -255,7 +256,7 @@ const char* on_solicit_done(Context& context, Peer& peer, std::uint64_t solicita
   }
   asking.may_store = std::min(asking.may_store, asking.probes_out);
   refill(context, peer);
-  return nullptr;
+  return Verdict::ok();
 }
 
 void ask(Context& context, const PostedNode& receive) {
@@ -281,17 +282,19 @@ bool matches_pending_probe(Peer& peer) {
   return true;
 }
 
-const char* check(Peer& peer, const wire::BlockedEnvelope& blocked, std::uint32_t batch) {
+Verdict check(Peer& peer, const wire::BlockedEnvelope& blocked, std::uint32_t batch) {
   ReceiveWindow& a = peer.receive_window;
-  if (!a.sender_blocked) return "it sends a blocked envelope and has not reported that it is blocked";
+  if (!a.sender_blocked)
+    return Verdict::violation("it sends a blocked envelope and has not reported that it is blocked");
   if (blocked.count == 0 || blocked.count > BlockedSends::most_advertised || blocked.index >= blocked.count ||
       blocked.solicit_id == 0) {
-    return "a blocked envelope has a wrong place in its batch";
+    return Verdict::violation("a blocked envelope has a wrong place in its batch");
   }
-  if (a.seen != 0 && a.batch != batch) return "it began a batch of blocked envelopes before the end of the last";
+  if (a.seen != 0 && a.batch != batch)
+    return Verdict::violation("it began a batch of blocked envelopes before the end of the last");
   a.batch = batch;
-  if ((a.seen >> blocked.index & 1) != 0) return "it sends a blocked envelope twice in a batch";
-  return nullptr;
+  if ((a.seen >> blocked.index & 1) != 0) return Verdict::violation("it sends a blocked envelope twice in a batch");
+  return Verdict::ok();
 }
 
 void note_blocked_envelope(Context& context, Peer& peer, const wire::BlockedEnvelope& blocked, bool taken) {

@@ -24,17 +24,17 @@ namespace canele::comm::credit_receiver {
 
 /// Notes a peer that has used up half of its window. Credit is granted before the lock is left, when it is known what
 /// became of the message. Returns nullptr; or how the sender exceeds what it was granted.
-const char* update_window(Context& context, Peer& peer);
+Verdict update_window(Context& context, Peer& peer);
 /// Grants what is due. Called when peers are flushed.
 void refill_all(Context& context);
 
-/// Charges an envelope that has come. Returns nullptr, or what is wrong with that.
-inline const char* charge(Context& context, Peer& peer, std::uint64_t cost) {
+/// Charges an envelope that has come. Returns the verdict on that.
+inline Verdict charge(Context& context, Peer& peer, std::uint64_t cost) {
   ReceiveWindow& window = peer.receive_window;
   window.arrived += cost;
   if (window.arrived > window.next_check) [[unlikely]]
     return update_window(context, peer);
-  return nullptr;
+  return Verdict::ok();
 }
 
 /// Takes back the cost of an envelope for whose message there is no memory. It will come again, and be charged then.
@@ -56,11 +56,11 @@ inline void released(Context& context, Peer& peer, std::uint64_t cost) {
     regrant(context, peer);
 }
 
-/// Handles that the sender has blocked messages, or has none any more. Returns false if there is no memory
-/// to note that.
-bool on_blocked(Context& context, Peer& peer, bool is_blocked, std::uint32_t episode);
-/// Handles that the sender has completed so many solicitations. Returns nullptr, or what is wrong with that.
-const char* on_solicit_done(Context& context, Peer& peer, std::uint64_t solicitations, std::uint32_t episode);
+/// Handles that the sender has blocked messages, or has none any more. The verdict is retry if there is no memory to
+/// note that.
+Verdict on_blocked(Context& context, Peer& peer, bool is_blocked, std::uint32_t episode);
+/// Handles that the sender has completed so many solicitations. Returns the verdict on that.
+Verdict on_solicit_done(Context& context, Peer& peer, std::uint64_t solicitations, std::uint32_t episode);
 
 /// Serves blocked senders that may have what a receive waits for: they get credit, or their messages are solicited.
 void ask(Context& context, const PostedNode& receive);
@@ -75,8 +75,8 @@ void missed(Context& context, Session& session, int source, std::uint64_t tag, s
 /// Returns whether a probe has asked for a blocked envelope that has come. If so, the caller has to store it.
 bool matches_pending_probe(Peer& peer);
 
-/// Checks a blocked envelope before it is matched. Returns nullptr, or what is wrong with it.
-const char* check(Peer& peer, const wire::BlockedEnvelope& blocked, std::uint32_t batch);
+/// Checks a blocked envelope before it is matched. Returns the verdict on it.
+Verdict check(Peer& peer, const wire::BlockedEnvelope& blocked, std::uint32_t batch);
 /// Notes a blocked envelope that has been matched. After the last one of the batch the sender gets its reply.
 void note_blocked_envelope(Context& context, Peer& peer, const wire::BlockedEnvelope& blocked, bool taken);
 

@@ -185,8 +185,8 @@ bool consume_credit(Context& context, Peer& peer, Request& request) {
   return false;
 }
 
-const char* on_credit(Context& context, Peer& peer, std::uint64_t total) {
-  if (total < peer.credit_granted) return "it grants less than before";
+Verdict on_credit(Context& context, Peer& peer, std::uint64_t total) {
+  if (total < peer.credit_granted) return Verdict::violation("it grants less than before");
   const std::uint64_t more = total - std::exchange(peer.credit_granted, total);
   if (peer.blocked_sends == nullptr || peer.blocked_sends->first == nullptr) {
     peer.credit += more;
@@ -195,19 +195,19 @@ const char* on_credit(Context& context, Peer& peer, std::uint64_t total) {
     peer.blocked_sends->credit += more;
     advance(context, peer);
   }
-  return nullptr;
+  return Verdict::ok();
 }
 
-const char* on_solicit(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
-  if (head.tag == 0) return "it solicits blocked messages without an id";
+Verdict on_solicit(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
+  if (head.tag == 0) return Verdict::violation("it solicits blocked messages without an id");
   Solicitation solicitation;
   solicitation.solicit_id = head.tag;
   if (!payload.empty()) {
     wire::Solicit wanted;
     Session* const session = peer.names.find(head.session);
-    if (!wire::take(payload, wanted)) return "a solicitation of blocked messages is too short";
-    if (session == nullptr) return "it solicits messages of a session that was not announced";
-    if ((wanted.tag & ~wanted.mask) != 0) return "it solicits a tag with bits outside of the mask";
+    if (!wire::take(payload, wanted)) return Verdict::violation("a solicitation of blocked messages is too short");
+    if (session == nullptr) return Verdict::violation("it solicits messages of a session that was not announced");
+    if ((wanted.tag & ~wanted.mask) != 0) return Verdict::violation("it solicits a tag with bits outside of the mask");
     solicitation.session = session;
     solicitation.number = session->number;
     solicitation.tag = wanted.tag;
@@ -215,26 +215,28 @@ const char* on_solicit(Context& context, Peer& peer, const wire::Head& head, std
     solicitation.probe = wanted.probe != 0;
   }
   BlockedSends* const list = peer.blocked_sends.get();
-  if (list == nullptr || list->first == nullptr || list->episode != head.seq) return nullptr;  // all have left
+  if (list == nullptr || list->first == nullptr || list->episode != head.seq) return Verdict::ok();  // all have left
   const int asked = list->solicitation_count;
-  if (asked == BlockedSends::most_solicitations) return "it solicits more before it has its answers";
+  if (asked == BlockedSends::most_solicitations)
+    return Verdict::violation("it solicits more before it has its answers");
   if (solicitation.solicit_id < std::max(list->solicit_id, asked != 0 ? list->solicitations[asked - 1].solicit_id : 0))
-    return "it solicits with an older id than before";
+    return Verdict::violation("it solicits with an older id than before");
   list->solicitations[list->solicitation_count++] = solicitation;
   advance(context, peer);
-  return nullptr;
+  return Verdict::ok();
 }
 
-const char* on_blocked_reply(Context& context, Peer& peer, std::uint64_t mask, std::uint32_t batch) {
+Verdict on_blocked_reply(Context& context, Peer& peer, std::uint64_t mask, std::uint32_t batch) {
   BlockedSends* const list = peer.blocked_sends.get();
   if (list == nullptr || !list->batch_out || list->batch_number != batch)
-    return "it replies to blocked envelopes that were not sent";
-  if (list->batch_size < 64 && mask >> list->batch_size != 0) return "it takes more blocked envelopes than were sent";
+    return Verdict::violation("it replies to blocked envelopes that were not sent");
+  if (list->batch_size < 64 && mask >> list->batch_size != 0)
+    return Verdict::violation("it takes more blocked envelopes than were sent");
   for (int i = 0; i < list->batch_size; ++i) {
     Request* const request = list->batch[i].request;
     if (request == nullptr) mask |= std::uint64_t{1} << i;
     if (request == nullptr) continue;  // its cts or fin was faster
-    if (request->advertising) return "it replies to a blocked envelope that it has not got";
+    if (request->advertising) return Verdict::violation("it replies to a blocked envelope that it has not got");
     if ((mask >> i & 1) == 0) continue;
     CANELE_COVER(blocked_envelope_taken);
     taken(context, peer, *request);
@@ -243,7 +245,7 @@ const char* on_blocked_reply(Context& context, Peer& peer, std::uint64_t mask, s
   list->batch_size = 0;
   judge_solicitations(*list, mask);
   advance(context, peer);
-  return nullptr;
+  return Verdict::ok();
 }
 
 wire::BlockedEnvelope describe(const Peer& peer, const Request& request) {

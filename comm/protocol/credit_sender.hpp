@@ -26,12 +26,12 @@ namespace canele::comm::credit_sender {
 /// paid. False: the send is blocked.
 bool consume_credit(Context& context, Peer& peer, Request& request);
 
-/// Handles that the receiver has granted `total` since the connection. Returns nullptr, or what is wrong with that.
-const char* on_credit(Context& context, Peer& peer, std::uint64_t total);
+/// Handles that the receiver has granted `total` since the connection. Returns the verdict on that.
+Verdict on_credit(Context& context, Peer& peer, std::uint64_t total);
 /// Handles a solicitation of a receiver that has posted a receive, or has probed. What fits is advertised, the oldest
 /// first; or everything, if it asks so.
-const char* on_solicit(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
-const char* on_blocked_reply(Context& context, Peer& peer, std::uint64_t mask, std::uint32_t batch);
+Verdict on_solicit(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
+Verdict on_blocked_reply(Context& context, Peer& peer, std::uint64_t mask, std::uint32_t batch);
 
 /// Returns the blocked envelope of this send.
 wire::BlockedEnvelope describe(const Peer& peer, const Request& request);

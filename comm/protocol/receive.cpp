@@ -26,9 +26,10 @@ void acknowledge(Context& context, Peer& peer, std::uint64_t handle, int outcome
                      {.type = wire::Type::ack, .tag = handle, .seq = static_cast<std::uint32_t>(-outcome)});
 }
 
-[[gnu::cold, gnu::noinline]] const char* withdraw_rtr(Context& context, Request& request) {
+[[gnu::cold, gnu::noinline]] Verdict withdraw_rtr(Context& context, Request& request) {
   CANELE_COVER(rtr_met_other_message);
-  return context.withdraw_rtr(request) ? nullptr : "it took an RTR, and sent something else for its receive";
+  return context.withdraw_rtr(request) ? Verdict::ok()
+                                       : Verdict::violation("it took an RTR, and sent something else for its receive");
 }
 
 [[gnu::cold]] void inspect_delivery(Context& context, const Request& request, std::uint64_t delivered_bytes) {
@@ -73,10 +74,9 @@ void note_unexpected(Context& context, Session& session, Message& message) {
 
 /// Undoes the envelope of a message that comes again: its number is not used yet, and its cost is given back. Only for
 /// messages that no receive waits for.
-const char* comes_again(Peer& peer, std::uint64_t charged) {
+void comes_again(Peer& peer, std::uint64_t charged) {
   --peer.next_in;
   credit_receiver::take_back(peer, charged);
-  return try_later;
 }
 
 /// Returns whether a message stays with its driver. A thread polls for messages of its session (Context::defer_filter),
@@ -120,25 +120,26 @@ bool store_unexpected(Context& context, Session& session, PostedNode* node, Mess
   return true;
 }
 
-[[gnu::cold]] const char* no_room(Context& context, Peer& peer, const Unexpected& message) {
+[[gnu::cold]] Verdict no_room(Context& context, Peer& peer, const Unexpected& message) {
   if (message.node == nullptr) {
-    if (message.charged == 0) return try_later;
+    if (message.charged == 0) return Verdict::retry();
     CANELE_COVER(no_memory_comes_again);
-    return comes_again(peer, message.charged);
+    comes_again(peer, message.charged);
+    return Verdict::retry();
   }
   CANELE_COVER(no_memory_ends_unbound_receive);
   Request& request = request_of(*message.node);
   set_envelope(request, message.tag, peer.rank, message.length);
   context.finish(request, CANELE_ENOMEM);
-  return nullptr;
+  return Verdict::ok();
 }
 
-[[gnu::noinline]] const char* store_unexpected_eager(Context& context, Peer& peer, Session& session, EagerMessage eager,
-                                                     PostedNode* node) {
+[[gnu::noinline]] Verdict store_unexpected_eager(Context& context, Peer& peer, Session& session, EagerMessage eager,
+                                                 PostedNode* node) {
   const auto [tag, payload, handle] = eager;
   if (context.defer_filter.session == &session && node == nullptr && defers(context, peer, tag, payload.size()))
       [[unlikely]]
-    return try_later;
+    return Verdict::retry();
   const std::uint8_t traits = Message::is_charged | (handle != 0 ? Message::is_synchronous : 0);
   Message* message = make_message(context, peer, {tag, traits, {payload.size(), handle, 0, 0}, payload});
   if (message == nullptr || !store_unexpected(context, session, node, *message)) {
@@ -146,17 +147,18 @@ bool store_unexpected(Context& context, Session& session, PostedNode* node, Mess
     return no_room(context, peer, {tag, payload.size(), wire::credit_cost_of_eager(payload.size()), node});
   }
   CANELE_COVER(eager_kept);
-  return nullptr;
+  return Verdict::ok();
 }
 
-const char* on_session(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
-  if (payload.empty() || payload.size() > wire::max_label) return "a session label has a wrong length";
+Verdict on_session(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
+  if (payload.empty() || payload.size() > wire::max_label)
+    return Verdict::violation("a session label has a wrong length");
   const std::string_view label(reinterpret_cast<const char*>(payload.data()), payload.size());
   Session* session = context.sessions.find(label);
   const bool is_new = session == nullptr;
   if (is_new) {
     if (context.sessions.made_by(peer.rank) >= SessionTable::most_mentioned) {
-      return "it announced more sessions that are not open here than may wait for that";
+      return Verdict::violation("it announced more sessions that are not open here than may wait for that");
     }
     session = &context.sessions.find_or_make(context, label);
     context.sessions.note_maker(*session, peer.rank);
@@ -169,27 +171,27 @@ const char* on_session(Context& context, Peer& peer, const wire::Head& head, Pay
     context.sessions.release_if_unused(*before);
   }
   if (context.session_created && is_new) context.session_created(*session);
-  return nullptr;
+  return Verdict::ok();
 }
 
-[[gnu::noinline]] const char* on_eager(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
+[[gnu::noinline]] Verdict on_eager(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
   std::uint64_t handle = 0;
   if (head.type == wire::Type::eager_sync && (!wire::take(payload, handle) || handle == 0)) {
-    return "a synchronous message is too short";
+    return Verdict::violation("a synchronous message is too short");
   }
   return deliver_eager(context, peer, head, payload, handle);
 }
 
-const char* on_ack(Context& context, Peer& peer, const wire::Head& head) {
+Verdict on_ack(Context& context, Peer& peer, const wire::Head& head) {
   Request* request = context.sends.find(head.tag);
   if (request == nullptr || request->rank != peer.rank || request->rendezvous || !request->synchronous ||
       !request->announced()) {
-    return "an acknowledgement names no synchronous send";
+    return Verdict::violation("an acknowledgement names no synchronous send");
   }
   CANELE_COVER(synchronous_acknowledged);
   context.sends.remove(head.tag);
   context.finish(*request, send_path::decode_outcome(head.seq));
-  return nullptr;
+  return Verdict::ok();
 }
 
 namespace {

@@ -15,11 +15,11 @@
 
 namespace canele::comm::receive_path {
 
-/// Handle chunks. They return nullptr, or what is wrong with the chunk.
+/// Handle chunks. They return the verdict on the chunk.
 /// A session chunk: the peer's index leads to our session of that label from then on.
-const char* on_session(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
-const char* on_eager(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
-const char* on_ack(Context& context, Peer& peer, const wire::Head& head);
+Verdict on_session(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
+Verdict on_eager(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
+Verdict on_ack(Context& context, Peer& peer, const wire::Head& head);
 
 // ---- messages that have to be kept ----------------------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ struct Unexpected {
 };
 /// Answers for a message for which there is no memory. If no receive waits for it, it comes again. An unbound receive
 /// is already out of the tables, so it ends, and the message is lost with it.
-[[gnu::cold]] const char* no_room(Context& context, Peer& peer, const Unexpected& message);
+[[gnu::cold]] Verdict no_room(Context& context, Peer& peer, const Unexpected& message);
 
 // ---- receives -------------------------------------------------------------------------------------------------------
 

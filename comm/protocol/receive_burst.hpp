@@ -20,12 +20,12 @@ class ReceiveBurst {
   ReceiveBurst(const ReceiveBurst&) = delete;
   ReceiveBurst& operator=(const ReceiveBurst&) = delete;
 
-  /// Takes the next packet. Returns nullptr, or what is wrong with it.
-  [[gnu::always_inline]] const char* take(Payload bytes) {
+  /// Takes the next packet. Returns the verdict on it.
+  [[gnu::always_inline]] Verdict take(Payload bytes) {
     wire::Head head;
     if (!wire::peek(bytes, head)) [[unlikely]] {
       counts_.kept();
-      return "a packet is shorter than the head of a chunk";
+      return Verdict::violation("a packet is shorter than the head of a chunk");
     }
     if (!wire::is_one_eager(head, length_)) [[unlikely]] {
       number_ = no_session;
@@ -33,17 +33,17 @@ class ReceiveBurst {
       return other_packet(context_, peer_, head, bytes);
     }
     if (head.session != number_) [[unlikely]] {
-      if (const char* wrong = find_session(peer_, head, session_); wrong != nullptr) {
+      if (const Verdict v = find_session(peer_, head, session_); !v.is_ok()) {
         counts_.kept();
-        return wrong;
+        return v;
       }
       number_ = head.session;
     }
     const Payload payload = bytes.subspan(sizeof head);
-    if (const char* wrong = check_number(context_, peer_, head, wire::credit_cost_of_eager(payload.size()));
-        wrong != nullptr) [[unlikely]] {
+    if (const Verdict v = check_number(context_, peer_, head, wire::credit_cost_of_eager(payload.size())); !v.is_ok())
+        [[unlikely]] {
       counts_.kept();
-      return wrong;
+      return v;
     }
     return match_eager(context_, peer_, *session_, {head.tag, payload, 0}, counts_);
   }

@@ -32,11 +32,10 @@ struct EagerMessage {
 // ---- rare cases, out of line: receive.cpp ---------------------------------------------------------------------------
 
 /// Does step 5 for an eager message that no receive waits for, or only an unbound receive.
-const char* store_unexpected_eager(Context& context, Peer& peer, Session& session, EagerMessage message,
-                                   PostedNode* node);
+Verdict store_unexpected_eager(Context& context, Peer& peer, Session& session, EagerMessage message, PostedNode* node);
 /// Withdraws the RTR of a receive that has met a message which came as any other.
-/// Returns nullptr, or what the sender did wrong.
-const char* withdraw_rtr(Context& context, Request& request);
+/// It is a violation if the sender has filled it with another message.
+Verdict withdraw_rtr(Context& context, Request& request);
 /// Records a delivery for CANELE_TRACE. Also applies the fault switch, which flips one bit of one message, so that
 /// users can see their checks fail.
 void inspect_delivery(Context& context, const Request& request, std::uint64_t delivered_bytes);
@@ -50,14 +49,14 @@ void accept_searched(Context& context, Request& request, Message* message);
 
 // ---- steps, in the order in which they run --------------------------------------------------------------------------
 
-[[gnu::always_inline]] inline const char* check_envelope(Context& context, Peer& peer, const wire::Head& head,
-                                                         std::uint64_t cost, Session*& session);
-[[gnu::always_inline]] inline const char* check_number(Context& context, Peer& peer, const wire::Head& head,
-                                                       std::uint64_t cost);
-inline const char* find_session(Peer& peer, const wire::Head& head, Session*& session);
+[[gnu::always_inline]] inline Verdict check_envelope(Context& context, Peer& peer, const wire::Head& head,
+                                                     std::uint64_t cost, Session*& session);
+[[gnu::always_inline]] inline Verdict check_number(Context& context, Peer& peer, const wire::Head& head,
+                                                   std::uint64_t cost);
+inline Verdict find_session(Peer& peer, const wire::Head& head, Session*& session);
 template <typename Counts>
-[[gnu::always_inline]] inline const char* match_eager(Context& context, Peer& peer, Session& session,
-                                                      const EagerMessage& message, Counts& counts);
+[[gnu::always_inline]] inline Verdict match_eager(Context& context, Peer& peer, Session& session,
+                                                  const EagerMessage& message, Counts& counts);
 [[gnu::always_inline]] inline std::size_t copy_and_finish(Context& context, Request& request, Payload payload);
 inline void set_envelope(Request& request, std::uint64_t tag, int source, std::uint64_t length);
 inline int outcome_of(const Request& request);
@@ -75,42 +74,41 @@ struct CountsNow {
 };
 
 /// Does steps 3 to 5. `handle`: see EagerMessage.
-[[gnu::always_inline]] static inline const char* deliver_eager(Context& context, Peer& peer, const wire::Head& head,
-                                                               Payload payload, std::uint64_t handle) {
+[[gnu::always_inline]] static inline Verdict deliver_eager(Context& context, Peer& peer, const wire::Head& head,
+                                                           Payload payload, std::uint64_t handle) {
   Session* session = nullptr;
   const std::uint64_t cost = wire::credit_cost_of_eager(payload.size());
-  if (const char* wrong = check_envelope(context, peer, head, cost, session); wrong != nullptr) [[unlikely]]
-    return wrong;
+  if (const Verdict v = check_envelope(context, peer, head, cost, session); !v.is_ok()) [[unlikely]]
+    return v;
   CountsNow counts{context, peer};
   return match_eager(context, peer, *session, {head.tag, payload, handle}, counts);
 }
 
 /// Does what check_number() does, and finds the session of the envelope.
-[[gnu::always_inline]] inline const char* check_envelope(Context& context, Peer& peer, const wire::Head& head,
-                                                         std::uint64_t cost, Session*& session) {
-  if (const char* wrong = find_session(peer, head, session); wrong != nullptr) return wrong;
+[[gnu::always_inline]] inline Verdict check_envelope(Context& context, Peer& peer, const wire::Head& head,
+                                                     std::uint64_t cost, Session*& session) {
+  if (const Verdict v = find_session(peer, head, session); !v.is_ok()) return v;
   return check_number(context, peer, head, cost);
 }
 
-inline const char* find_session(Peer& peer, const wire::Head& head, Session*& session) {
+inline Verdict find_session(Peer& peer, const wire::Head& head, Session*& session) {
   session = peer.names.find(head.session);
-  return session != nullptr ? nullptr : "a message names a session that was not announced";
+  return session != nullptr ? Verdict::ok() : Verdict::violation("a message names a session that was not announced");
 }
 
-/// Checks that the envelope with this head is the next one of the peer, and charges its cost to the peer. Returns
-/// nullptr, or what is wrong.
-[[gnu::always_inline]] inline const char* check_number(Context& context, Peer& peer, const wire::Head& head,
-                                                       std::uint64_t cost) {
+/// Checks that the envelope with this head is the next one of the peer, and charges its cost to the peer.
+[[gnu::always_inline]] inline Verdict check_number(Context& context, Peer& peer, const wire::Head& head,
+                                                   std::uint64_t cost) {
   if (head.seq != peer.next_in) [[unlikely]]
-    return "an envelope number is out of order";
+    return Verdict::violation("an envelope number is out of order");
   ++peer.next_in;
   return credit_receiver::charge(context, peer, cost);
 }
 
 /// Does steps 4 and 5.
 template <typename Counts>
-[[gnu::always_inline]] inline const char* match_eager(Context& context, Peer& peer, Session& session,
-                                                      const EagerMessage& message, Counts& counts) {
+[[gnu::always_inline]] inline Verdict match_eager(Context& context, Peer& peer, Session& session,
+                                                  const EagerMessage& message, Counts& counts) {
   const Payload payload = message.payload;
   PostedNode* node = context.matcher.arrive(session.match, message.tag, peer.rank);
   if (node == nullptr || request_of(*node).unbound) {
@@ -120,9 +118,9 @@ template <typename Counts>
   Request& request = request_of(*node);
   counts.met_posted();
   if (request.handle != 0) [[unlikely]] {
-    if (const char* wrong = withdraw_rtr(context, request); wrong != nullptr) {
+    if (const Verdict v = withdraw_rtr(context, request); !v.is_ok()) {
       counts.kept();
-      return wrong;
+      return v;
     }
   }
   set_envelope(request, message.tag, peer.rank, payload.size());
@@ -132,7 +130,7 @@ template <typename Counts>
     acknowledge(context, peer, message.handle);
   }
   counts.delivered(copy_and_finish(context, request, payload), payload.size());
-  return nullptr;
+  return Verdict::ok();
 }
 
 /// Writes the envelope of its message into a receive that has met it.

@@ -10,7 +10,7 @@
 
 namespace canele::comm::receive_path {
 
-[[gnu::noinline]] const char* other_packet(Context& context, Peer& peer, wire::Head first, Payload bytes) {
+[[gnu::noinline]] Verdict other_packet(Context& context, Peer& peer, wire::Head first, Payload bytes) {
   context.trace(Event::packet_received, peer.rank, nullptr, 0, bytes.size());
   if (const Payload payload = wire::one_long_eager(first, bytes); !payload.empty()) {
     CANELE_COVER(packet_is_one_long_eager);

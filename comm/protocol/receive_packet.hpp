@@ -13,14 +13,14 @@ namespace canele::comm::receive_path {
 
 /// Takes a packet of several chunks, or of one chunk that is no short message. (Functions out of line get a head or a
 /// message by value. By reference, it would have to be in memory for all others, too.)
-const char* other_packet(Context& context, Peer& peer, wire::Head first, Payload bytes);
+Verdict other_packet(Context& context, Peer& peer, wire::Head first, Payload bytes);
 
-/// Does step 2, for a whole packet. Returns nullptr, or what is wrong with the packet.
-[[gnu::always_inline]] static inline const char* receive_packet(Context& context, Peer& peer, Payload bytes) {
+/// Does step 2, for a whole packet. Returns the verdict on the packet.
+[[gnu::always_inline]] static inline Verdict receive_packet(Context& context, Peer& peer, Payload bytes) {
   peer.counters.add(Counter::packets_received);
   wire::Head head;
   if (!wire::peek(bytes, head)) [[unlikely]]
-    return "a packet is shorter than the head of a chunk";
+    return Verdict::violation("a packet is shorter than the head of a chunk");
   if (!wire::is_one_eager(head, bytes.size())) return other_packet(context, peer, head, bytes);
   return deliver_eager(context, peer, head, bytes.subspan(sizeof head), 0);
 }

@@ -41,26 +41,26 @@ void fin(Context& context, Peer& peer, std::uint64_t handle, int outcome) {
   link::send_control(context, peer, {.type = wire::Type::fin, .tag = handle, .payload = link::bytes_of(word)});
 }
 
-const char* on_fin(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
+Verdict on_fin(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
   std::uint32_t outcome;
   Request* request = context.sends.find(handle);
-  if (!wire::take(payload, outcome)) return "an end of transfer is too short";
+  if (!wire::take(payload, outcome)) return Verdict::violation("an end of transfer is too short");
   const bool under_way = request != nullptr && !request->credit_blocked && request->moved != request->expected;
   if (request == nullptr || request->rank != peer.rank || !request->rendezvous || !request->announced() ||
       (under_way && !request->needs_fin) || request->role == Request::InternalRole::child_send) {
-    return "an end of transfer names no send that waits for one";
+    return Verdict::violation("an end of transfer names no send that waits for one");
   }
   if (under_way) {  // the rail has not given the last of its memory back
     CANELE_COVER(fin_before_the_rail_let_go);
     request->fin_received = true;
-    return nullptr;
+    return Verdict::ok();
   }
   CANELE_COVER(fin_arrived);
   if (request->credit_blocked) credit_sender::taken(context, peer, *request);
   context.sends.remove(handle);
   async_get::deregister(peer, *request);
   context.finish(*request, send_path::decode_outcome(outcome));
-  return nullptr;
+  return Verdict::ok();
 }
 
 }  // namespace canele::comm::rendezvous

@@ -26,26 +26,25 @@ struct UnexpectedRts {
   receive_path::Unexpected envelope() const { return {parsed.head.tag, parsed.rts.length, charged, node}; }
 };
 
-const char* parse_rts(const wire::Head& head, Payload payload, ParsedRts& out);
-const char* on_match(Context& context, Peer& peer, const ParsedRts& parsed, Request& request);
-const char* store_unexpected_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected);
-[[gnu::cold]] const char* no_room_for_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected);
-[[gnu::cold]] const char* reject_multicast(Context& context, Peer& peer, Arrival& arrival, std::uint64_t charged);
+Verdict parse_rts(const wire::Head& head, Payload payload, ParsedRts& out);
+Verdict on_match(Context& context, Peer& peer, const ParsedRts& parsed, Request& request);
+Verdict store_unexpected_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected);
+[[gnu::cold]] Verdict no_room_for_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected);
+[[gnu::cold]] Verdict reject_multicast(Context& context, Peer& peer, Arrival& arrival, std::uint64_t charged);
 
 }  // namespace
 
-const char* on_rts(Context& context, Peer& peer, const wire::Head& head, Payload payload, Arrival* arrival) {
+Verdict on_rts(Context& context, Peer& peer, const wire::Head& head, Payload payload, Arrival* arrival) {
   ParsedRts parsed;
   parsed.arrival = arrival;
-  if (const char* wrong = parse_rts(head, payload, parsed); wrong != nullptr) return wrong;
+  if (const Verdict v = parse_rts(head, payload, parsed); !v.is_ok()) return v;
   const wire::Rts& rts = parsed.rts;
   if (arrival != nullptr && (rts.needs_fin == 0 || rts.receive != 0 || rts.length == 0)) {
-    return "the envelope of a multicast is malformed";
+    return Verdict::violation("the envelope of a multicast is malformed");
   }
   Session* session = nullptr;
   const std::uint64_t cost = wire::credit_cost_of_rts(rts.header);
-  if (const char* wrong = receive_path::check_envelope(context, peer, head, cost, session); wrong != nullptr)
-    return wrong;
+  if (const Verdict v = receive_path::check_envelope(context, peer, head, cost, session); !v.is_ok()) return v;
   context.trace(Event::rts_received, peer.rank, session, head.tag, rts.length);
   if (rts.receive != 0) return rtr::on_claimed_rts(context, peer, *session, parsed);
   PostedNode* node = context.matcher.arrive(session->match, head.tag, peer.rank);
@@ -57,28 +56,28 @@ const char* on_rts(Context& context, Peer& peer, const wire::Head& head, Payload
 
 namespace {
 
-/// Reads a request to send. Returns nullptr, or what is wrong with it.
-const char* parse_rts(const wire::Head& head, Payload payload, ParsedRts& out) {
+/// Reads a request to send. Returns the verdict on it.
+Verdict parse_rts(const wire::Head& head, Payload payload, ParsedRts& out) {
   out.head = head;
   wire::Rts& rts = out.rts;
   if (!wire::take(payload, rts) || payload.size() != std::size_t{rts.header} + rts.rkey ||
       rts.header > CANELE_HEADER_MAX || rts.rkey > drivers::MemoryKey::max_size || rts.header > rts.length) {
-    return "a request to send has wrong lengths";
+    return Verdict::violation("a request to send has wrong lengths");
   }
   out.header = payload.first(rts.header);
   out.rkey = rts.rkey_driver != 0 ? payload.subspan(rts.header) : Payload{};
-  return nullptr;
+  return Verdict::ok();
 }
 
 /// Starts to move the data of a request to send that has met its receive.
-const char* on_match(Context& context, Peer& peer, const ParsedRts& parsed, Request& request) {
+Verdict on_match(Context& context, Peer& peer, const ParsedRts& parsed, Request& request) {
   const wire::Head& head = parsed.head;
   const wire::Rts& rts = parsed.rts;
   if (request.handle != 0 && head.type == wire::Type::rts) {
     CANELE_COVER(rtr_met_announcement);
-    if (rtr::withdraw_or_share(context, peer, request, parsed)) return nullptr;
+    if (rtr::withdraw_or_share(context, peer, request, parsed)) return Verdict::ok();
   } else if (request.handle != 0) {
-    if (const char* wrong = receive_path::withdraw_rtr(context, request); wrong != nullptr) return wrong;
+    if (const Verdict v = receive_path::withdraw_rtr(context, request); !v.is_ok()) return v;
   }
   context.counters.add(Counter::posted_matches);
   receive_path::set_envelope(request, head.tag, peer.rank, rts.length);
@@ -87,11 +86,11 @@ const char* on_match(Context& context, Peer& peer, const ParsedRts& parsed, Requ
   CANELE_COVER(rts_met_posted);
   if (parsed.arrival != nullptr) request.receive.sink = &parsed.arrival->announced(rts, *request.session);
   start_transfer(context, request, peer, parsed.source());
-  return nullptr;
+  return Verdict::ok();
 }
 
 /// Keeps a request to send that no receive waits for, or only an unbound receive.
-const char* store_unexpected_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected) {
+Verdict store_unexpected_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected) {
   const auto& [parsed, session, charged, node] = unexpected;
   const wire::Rts& rts = parsed.rts;
   const auto traits = static_cast<std::uint8_t>(Message::is_rendezvous | (charged != 0 ? Message::is_charged : 0) |
@@ -104,15 +103,16 @@ const char* store_unexpected_rts(Context& context, Peer& peer, const UnexpectedR
   CANELE_COVER(rts_kept);
   if (parsed.arrival != nullptr) parsed.arrival->announced(rts, session);
   const bool kept = receive_path::store_unexpected(context, session, node, *message);
-  if (parsed.arrival == nullptr) return kept ? nullptr : receive_path::no_room(context, peer, unexpected.envelope());
+  if (parsed.arrival == nullptr)
+    return kept ? Verdict::ok() : receive_path::no_room(context, peer, unexpected.envelope());
   if (!kept) return reject_multicast(context, peer, *parsed.arrival, charged);
   parsed.arrival->kept();
-  return nullptr;
+  return Verdict::ok();
 }
 
 /// Answers for an announced message for which there is no memory, see receive_path::no_room(). An unbound receive ends,
 /// and its sender is told.
-[[gnu::cold]] const char* no_room_for_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected) {
+[[gnu::cold]] Verdict no_room_for_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected) {
   const ParsedRts& parsed = unexpected.parsed;
   if (unexpected.node != nullptr && parsed.arrival != nullptr) {
     parsed.arrival->announced(parsed.rts, unexpected.session);
@@ -124,41 +124,41 @@ const char* store_unexpected_rts(Context& context, Peer& peer, const UnexpectedR
 }
 
 /// Rejects a multicast that cannot be filed. It does not come again, because it is known by now.
-[[gnu::cold]] const char* reject_multicast(Context& context, Peer& peer, Arrival& arrival, std::uint64_t charged) {
+[[gnu::cold]] Verdict reject_multicast(Context& context, Peer& peer, Arrival& arrival, std::uint64_t charged) {
   arrival.rejected(CANELE_ENOMEM);
-  if (charged == 0) return nullptr;
+  if (charged == 0) return Verdict::ok();
   credit_receiver::stored(peer, charged);
   credit_receiver::released(context, peer, charged);
-  return nullptr;
+  return Verdict::ok();
 }
 
 }  // namespace
 
-const char* on_blocked_envelope(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
+Verdict on_blocked_envelope(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
   wire::BlockedEnvelope blocked;
   ParsedRts parsed;
-  if (!wire::take(payload, blocked)) return "a blocked envelope is too short";
-  if (const char* wrong = parse_rts(head, payload, parsed); wrong != nullptr) return wrong;
+  if (!wire::take(payload, blocked)) return Verdict::violation("a blocked envelope is too short");
+  if (const Verdict v = parse_rts(head, payload, parsed); !v.is_ok()) return v;
   Session* session = nullptr;
-  if (const char* wrong = receive_path::find_session(peer, head, session); wrong != nullptr) return wrong;
-  if (parsed.rts.receive != 0) return "a blocked envelope names a receive";
-  if (const char* wrong = credit_receiver::check(peer, blocked, head.seq); wrong != nullptr) return wrong;
-  const char* wrong = nullptr;
+  if (const Verdict v = receive_path::find_session(peer, head, session); !v.is_ok()) return v;
+  if (parsed.rts.receive != 0) return Verdict::violation("a blocked envelope names a receive");
+  if (const Verdict v = credit_receiver::check(peer, blocked, head.seq); !v.is_ok()) return v;
+  Verdict verdict = Verdict::ok();
   PostedNode* node = context.matcher.peek(session->match, head.tag, peer.rank);
   bool taken = node != nullptr && node->post_order < blocked.solicit_id;
   if (taken) {
     CANELE_COVER(blocked_envelope_met_posted);
     context.matcher.cancel(session->match, *node);
     Request& request = request_of(*node);
-    wrong = request.unbound ? store_unexpected_rts(context, peer, {parsed, *session, 0, node})
-                            : on_match(context, peer, parsed, request);
+    verdict = request.unbound ? store_unexpected_rts(context, peer, {parsed, *session, 0, node})
+                              : on_match(context, peer, parsed, request);
   } else if (node == nullptr && blocked.probe != 0 && credit_receiver::matches_pending_probe(peer)) {
-    wrong = store_unexpected_rts(context, peer, {parsed, *session, 0, nullptr});
-    taken = wrong == nullptr;
-    if (wrong == try_later) wrong = nullptr;  // the message stays where it is, with its sender
+    verdict = store_unexpected_rts(context, peer, {parsed, *session, 0, nullptr});
+    taken = verdict.is_ok();
+    if (verdict.is_retry()) verdict = Verdict::ok();  // the message stays where it is, with its sender
   }
-  if (wrong == nullptr && !peer.disconnected()) credit_receiver::note_blocked_envelope(context, peer, blocked, taken);
-  return wrong;
+  if (verdict.is_ok() && !peer.disconnected()) credit_receiver::note_blocked_envelope(context, peer, blocked, taken);
+  return verdict;
 }
 
 }  // namespace canele::comm::rendezvous

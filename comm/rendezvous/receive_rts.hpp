@@ -30,14 +30,13 @@ class Arrival {
   ~Arrival() = default;
 };
 
-/// Handles a request to send. `arrival`: its multicast; nullptr: none. Returns nullptr, or what is wrong with it.
-const char* on_rts(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload,
-                   Arrival* arrival = nullptr);
+/// Handles a request to send. `arrival`: its multicast; nullptr: none. Returns the verdict on it.
+Verdict on_rts(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload,
+               Arrival* arrival = nullptr);
 
 /// Handles the envelope of a blocked message. A receive that was posted before the solicitation takes it. A probe
 /// that has asked for it has it kept. Else it is forgotten: receives posted since then may be meant for older messages,
 /// which were not taken.
-const char* on_blocked_envelope(Context& context, Peer& peer, const wire::Head& head,
-                                std::span<const std::byte> payload);
+Verdict on_blocked_envelope(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
 
 }  // namespace canele::comm::rendezvous

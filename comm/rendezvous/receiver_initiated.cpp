@@ -252,14 +252,15 @@ void forget_session(Context& context, const Session& session) {
   }
 }
 
-const char* on_rtr(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
+Verdict on_rtr(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
   wire::Rtr rtr;
-  if (!take_rtr(payload, rtr)) return "a ready to receive has wrong lengths";
+  if (!take_rtr(payload, rtr)) return Verdict::violation("a ready to receive has wrong lengths");
   const Session* const named = peer.names.look_up(head.session);
-  if (named == nullptr) return "a ready to receive names a session that was not announced";
+  if (named == nullptr) return Verdict::violation("a ready to receive names a session that was not announced");
   // The peer may share and we may not. And nothing is sent in a closed session.
-  if (!shares(context, peer) || !named->open) return nullptr;
-  if (rtr.line >= peer.rail->lines.count) return "a ready to receive names a line that is not there";
+  if (!shares(context, peer) || !named->open) return Verdict::ok();
+  if (rtr.line >= peer.rail->lines.count)
+    return Verdict::violation("a ready to receive names a line that is not there");
   const std::uint32_t session = named->number;
   std::vector<RtrTable::RemoteRtr>& remote = rtr_table_of(peer).remote;
   // Only the receive that is next has an RTR, so an older RTR has been withdrawn.
@@ -284,39 +285,40 @@ const char* on_rtr(Context& context, Peer& peer, const wire::Head& head, std::sp
       break;
   }
   send_path::update_fast_limits(context, *peer.rail);
-  return nullptr;
+  return Verdict::ok();
 }
 
-const char* on_shared_copy(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
+Verdict on_shared_copy(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
   wire::Rtr rtr;
-  if (!take_rtr(payload, rtr)) return "a shared copy has wrong lengths";
+  if (!take_rtr(payload, rtr)) return Verdict::violation("a shared copy has wrong lengths");
   Request* const sent = context.sends.find(handle);
   if (sent == nullptr || sent->rank != peer.rank || !sent->rendezvous || !sent->announced() || sent->expected != 0) {
-    return "a shared copy names no send that waits for an answer";
+    return Verdict::violation("a shared copy names no send that waits for an answer");
   }
-  if (!shares(context, peer)) return nullptr;  // then the receiver copies all
-  if (rtr.line >= peer.rail->lines.count) return "a shared copy names a line that is not there";
+  if (!shares(context, peer)) return Verdict::ok();  // then the receiver copies all
+  if (rtr.line >= peer.rail->lines.count) return Verdict::violation("a shared copy names a line that is not there");
   const ChunkClaims claims(peer.rail->lines.theirs[rtr.line], rtr.generation);
   if (sent->copying || sent->credit_blocked || sent->role != Request::InternalRole::none || !claims.acquired()) {
     CANELE_COVER_RARE(share_not_joined);
-    return nullptr;
+    return Verdict::ok();
   }
   CANELE_COVER(share_joined);
   shared_copy::send(context, *sent, peer, claims, remote_rtr_of(rtr, 0, 0, payload));
-  return nullptr;
+  return Verdict::ok();
 }
 
-const char* on_claimed_rts(Context& context, Peer& peer, const Session& session, const rendezvous::ParsedRts& parsed) {
+Verdict on_claimed_rts(Context& context, Peer& peer, const Session& session, const rendezvous::ParsedRts& parsed) {
   Request* request = context.transfers.find(parsed.rts.receive);
   if (request == nullptr || request->receive.peer != &peer || request->session != &session ||
       !request->receive.node.queued || request->receive.node.tag != parsed.head.tag) {
-    return "a request to send names a receive without an RTR";
+    return Verdict::violation("a request to send names a receive without an RTR");
   }
   const ChunkClaims claims = claims_of(peer, *request);
-  if (!claims || !claims.acquired()) return "a request to send names a receive that it has not taken";
+  if (!claims || !claims.acquired())
+    return Verdict::violation("a request to send names a receive that it has not taken");
   context.matcher.cancel(request->session->match, request->receive.node);
   start_shared(context, *request, peer, parsed);
-  return nullptr;
+  return Verdict::ok();
 }
 
 bool withdraw_or_share(Context& context, Peer& peer, Request& request, const rendezvous::ParsedRts& parsed) {

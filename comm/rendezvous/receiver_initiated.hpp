@@ -53,15 +53,15 @@ ChunkClaims claims_of(const Peer& peer, const Request& request);
 
 /// Drops the peers' RTRs in a session in which nothing more is sent.
 void forget_session(Context& context, const Session& session);
-const char* on_rtr(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
+Verdict on_rtr(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
 
 /// Shares the copy of a send whose announcement has met a receive without an RTR, after choose_for_receive() has
 /// chosen so. Returns false if the receive has too many pieces for its sender; this end has to copy alone then.
 bool share(Context& context, Request& request, Peer& peer, const rendezvous::RemoteSource& source);
-const char* on_shared_copy(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
+Verdict on_shared_copy(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
 
 /// Handles the announcement of a message whose sender has acquired the RTR of its receive.
-const char* on_claimed_rts(Context& context, Peer& peer, const Session& session, const rendezvous::ParsedRts& parsed);
+Verdict on_claimed_rts(Context& context, Peer& peer, const Session& session, const rendezvous::ParsedRts& parsed);
 
 /// Handles the announcement of a message that has met a receive with an RTR in the table. Returns false if the RTR no
 /// longer holds. Returns true if both ends copy: the sender has acquired the RTR after it had sent the announcement.

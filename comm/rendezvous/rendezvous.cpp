@@ -102,18 +102,18 @@ void grant(Context& context, Request& request, Peer& peer, std::uint64_t send, s
   link::send_control(context, peer, {.type = wire::Type::cts, .tag = send, .payload = link::bytes_of(cts)});
 }
 
-const char* on_cts(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
+Verdict on_cts(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
   wire::Cts cts;
   Request* request = context.sends.find(handle);
-  if (!wire::take(payload, cts)) return "a clear to send is too short";
+  if (!wire::take(payload, cts)) return Verdict::violation("a clear to send is too short");
   const bool has_another = request != nullptr && !request->credit_blocked && request->expected != 0;
   if (request == nullptr || request->rank != peer.rank || !request->rendezvous || has_another ||
       !request->announced() || request->role == Request::InternalRole::child_send) {
-    return "a clear to send names no send that waits for one";
+    return Verdict::violation("a clear to send names no send that waits for one");
   }
   const std::uint64_t length = request->data.length;
   if (cts.length == 0 || cts.length > length || cts.offset > length - cts.length) {
-    return "a clear to send asks for bytes that the message does not have";
+    return Verdict::violation("a clear to send asks for bytes that the message does not have");
   }
   CANELE_COVER(cts_arrived);
   context.trace(Event::cts_received, peer.rank, request->session, request->status_tag, cts.length);
@@ -127,7 +127,7 @@ const char* on_cts(Context& context, Peer& peer, std::uint64_t handle, std::span
   request->item.kind = strategies::Kind::bulk;
   request->item.priority = priority;
   link::enqueue(context, peer, request->item);
-  return nullptr;
+  return Verdict::ok();
 }
 
 void on_regrant(Context& context, Peer& peer, std::uint64_t transfer_id) {

@@ -31,8 +31,8 @@ bool has_few_pieces(const Request& request, int most);
 /// Makes the memory of a send readable by the peer. If the driver cannot, rkey.size stays 0.
 void register_memory(Peer& peer, Request& request, drivers::MemoryKey& rkey);
 
-const char* on_cts(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
-const char* on_fin(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
+Verdict on_cts(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
+Verdict on_fin(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
 
 /// Grants again what is missing of a transfer. Its sender has lost the rail that carried it.
 void on_regrant(Context& context, Peer& peer, std::uint64_t transfer_id);

@@ -180,17 +180,17 @@ void copy_finished(Context& context, RmaCopy& copy) {
   rendezvous::free_copy(context, copy);
 }
 
-const char* on_copy_done(Context& context, Peer& peer, std::uint64_t key) {
+Verdict on_copy_done(Context& context, Peer& peer, std::uint64_t key) {
   Request* request = context.transfers.find(key);
   if (request == nullptr || request->receive.peer != &peer || request->stage != Request::Stage::moving) {
-    return "an end of copying names no receive with an RTR";
+    return Verdict::violation("an end of copying names no receive with an RTR");
   }
   const ChunkClaims claims = rtr::claims_of(peer, *request);
   if (!claims || !claims.all_copied(chunks_of(wanted(*request)))) {
-    return "an end of copying comes before the last chunk";
+    return Verdict::violation("an end of copying comes before the last chunk");
   }
   received(context, *request, peer, false);
-  return nullptr;
+  return Verdict::ok();
 }
 
 }  // namespace canele::comm::shared_copy

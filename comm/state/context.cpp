@@ -15,8 +15,6 @@ bool is_receiver_initiated(const Settings& settings, bool oversubscribed) {
 
 }  // namespace
 
-const char try_later[] = "not now: there is no memory for it, or what comes before it is waited for";
-
 bool is_oversubscribed(Platform& platform, const Bootstrap& bootstrap, unsigned each) {
   return each * static_cast<unsigned>(bootstrap.local_size()) > platform.processors();
 }

@@ -35,6 +35,7 @@
 #include "comm/state/request_pool.hpp"
 #include "comm/state/session.hpp"
 #include "comm/state/sink.hpp"
+#include "comm/wire/verdict.hpp"
 #include "comm/wire/wire.hpp"
 #include "ltask/platform.hpp"
 #include "ltask/sleeper.hpp"
@@ -47,10 +48,6 @@ struct MulticastState;
 namespace rendezvous {
 struct State;
 }
-
-/// What parsing a packet returns if there is no memory for its next chunk now. Nothing is lost. The packet is to be
-/// presented again, and is then parsed from where it was left.
-extern const char try_later[];
 
 /// A chunk that is to be written into a packet.
 struct ChunkToWrite {
@@ -148,8 +145,8 @@ class Context {
   virtual void item_sent(strategies::Item& item) = 0;
   /// `bytes` bulk bytes have left.
   virtual void bulk_sent(Peer& peer, Request& request, std::size_t bytes) = 0;
-  /// Hands a chunk on to the floor that handles it. Returns nullptr, or what is wrong with the chunk.
-  virtual const char* on_chunk(Peer& peer, const wire::Chunk& chunk) = 0;
+  /// Hands a chunk on to the floor that handles it. Returns the verdict on the chunk.
+  virtual Verdict on_chunk(Peer& peer, const wire::Chunk& chunk) = 0;
   /// No driver writes to the memory of peer.rail_group->destinations[index] any more.
   virtual void destination_closed(Peer& peer, std::size_t index) = 0;
 

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "comm/state/peer.hpp"
+#include "comm/wire/verdict.hpp"
 #include "drivers/driver.hpp"
 #include "ltask/submit_lock.hpp"
 
@@ -82,7 +83,7 @@ struct DriverInstance final : drivers::DriverEvents, drivers::DriverContext {
   drivers::Take present_locked(drivers::Rank from, std::span<const std::byte> bytes);
   drivers::Take present_with_prefetch(drivers::Rank from, std::span<const std::byte> bytes);
   drivers::Take from_disconnected(Peer& peer);
-  drivers::Take rejected_packet(Peer& peer, const char* wrong, std::size_t bytes);
+  drivers::Take rejected_packet(Peer& peer, Verdict verdict, std::size_t bytes);
 };
 
 }  // namespace canele::comm

@@ -114,7 +114,7 @@ bool PacketPrefetch::open() {
 /// Returns the hash of what the next chunk matches, or 0 if the chunk is no eager message or is malformed.
 std::uint64_t PacketPrefetch::prefetch_table(const Matcher& matcher) {
   wire::Chunk chunk;
-  if (wire::take_chunk(rest_, chunk) != nullptr) {
+  if (!wire::take_chunk(rest_, chunk).is_ok()) {
     rest_ = {};
     return 0;
   }

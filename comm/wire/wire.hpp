@@ -55,6 +55,8 @@
 #include <cstring>
 #include <span>
 
+#include "comm/wire/verdict.hpp"
+
 namespace canele::comm::wire {
 
 static_assert(std::endian::native == std::endian::little,
@@ -213,23 +215,23 @@ struct Chunk {
   std::span<const std::byte> payload;
 };
 
-/// Takes the next chunk off `packet`. Returns nullptr, or what is wrong with it.
-inline const char* take_chunk(std::span<const std::byte>& packet, Chunk& chunk) {
-  if (packet.size() < sizeof(Head)) return "a chunk is cut inside its head";
+/// Takes the next chunk off `packet`. Returns the verdict on that chunk.
+inline Verdict take_chunk(std::span<const std::byte>& packet, Chunk& chunk) {
+  if (packet.size() < sizeof(Head)) return Verdict::violation("a chunk is cut inside its head");
   std::memcpy(&chunk.head, packet.data(), sizeof(Head));  // one read: the packet may be shared memory
   packet = packet.subspan(sizeof(Head));
   std::size_t size = chunk.head.size;
   if (size == long_size) {
     std::uint32_t s;
-    if (packet.size() < sizeof s) return "a chunk is cut inside its size";
+    if (packet.size() < sizeof s) return Verdict::violation("a chunk is cut inside its size");
     std::memcpy(&s, packet.data(), sizeof s);
     packet = packet.subspan(sizeof s);
     size = s;
   }
-  if (size > packet.size()) return "a chunk is longer than its packet";
+  if (size > packet.size()) return Verdict::violation("a chunk is longer than its packet");
   chunk.payload = packet.first(size);
   packet = packet.subspan(size);
-  return nullptr;
+  return Verdict::ok();
 }
 
 /// Reads the head of the first chunk. Returns false if there is none.

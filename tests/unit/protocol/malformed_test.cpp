@@ -45,6 +45,9 @@ Bytes share(std::uint64_t handle, const wire::Rtr& rtr) {
   return chunk(wire::Type::shared_copy, handle, 0, 0, payload);
 }
 
+/// Returns what the verdict says is wrong.
+const char* reason(comm::Verdict verdict) { return verdict.is_violation() ? verdict.text() : "no violation"; }
+
 class Malformed : public testing::Test {
  protected:
   Malformed() : s_(job_.open("s")) {
@@ -54,13 +57,13 @@ class Malformed : public testing::Test {
     canele_isend(s_[0], 1, 1, nullptr, 0, &send);
     job_.finish(receive);
   }
-  /// Returns rank 1's answer to a packet from rank 0; nullptr: no fault.
-  const char* give(const Bytes& packet) {
+  /// Returns rank 1's verdict on a packet from rank 0.
+  comm::Verdict give(const Bytes& packet) {
     comm::Engine& engine = job_.engine(1);
     engine.lock_for_callback();
-    const char* wrong = comm::receive_path::receive_packet(engine, engine.peer(0), packet);
+    const comm::Verdict verdict = comm::receive_path::receive_packet(engine, engine.peer(0), packet);
     engine.unlock();
-    return wrong;
+    return verdict;
   }
 
   LocalJob job_;
@@ -103,37 +106,38 @@ TEST_F(Malformed, EachKindOfMalformedPacketHasItsReason) {
       chunk(wire::Type::session, 0, 1, 5, none),        // no label
       chunk(wire::Type::session, 0, 1, 5, Bytes(200)),  // too long a label
   };
-  for (const Bytes& packet : bad) EXPECT_NE(give(packet), nullptr);
+  for (const Bytes& packet : bad) EXPECT_TRUE(give(packet).is_violation());
   Bytes long_size = chunk(wire::Type::eager, 1, 2, 0, Bytes(300));
   long_size.resize(long_size.size() - 1);
-  EXPECT_NE(give(long_size), nullptr);
-  EXPECT_EQ(give(chunk(wire::Type::eager, 1, 2, 0, none)), nullptr) << "good packets are still taken";
-  EXPECT_NE(give(chunk(wire::Type::rts, 1, 3, 0, bytes_of(wire::Rts{1, 99999, 0, 0, 0, 0, 0, {}, 7}))), nullptr)
+  EXPECT_TRUE(give(long_size).is_violation());
+  EXPECT_TRUE(give(chunk(wire::Type::eager, 1, 2, 0, none)).is_ok()) << "good packets are still taken";
+  EXPECT_TRUE(give(chunk(wire::Type::rts, 1, 3, 0, bytes_of(wire::Rts{1, 99999, 0, 0, 0, 0, 0, {}, 7}))).is_violation())
       << "no such receive";
 }
 
 TEST_F(Malformed, BlockedEnvelopesKeepToTheirBatch) {
-  ASSERT_EQ(give(chunk(wire::Type::blocked, 1, 0, 0, Bytes())), nullptr);
+  ASSERT_TRUE(give(chunk(wire::Type::blocked, 1, 0, 0, Bytes())).is_ok());
   for (const wire::BlockedEnvelope& wrong :
        {wire::BlockedEnvelope{1, 0, 0, 0, {}}, wire::BlockedEnvelope{1, 2, 2, 0, {}},
         wire::BlockedEnvelope{1, 0, 65, 0, {}}, wire::BlockedEnvelope{0, 0, 1, 1, {}}}) {
-    EXPECT_STREQ(give(blocked(wrong, 0)), "a blocked envelope has a wrong place in its batch");
+    EXPECT_STREQ(reason(give(blocked(wrong, 0))), "a blocked envelope has a wrong place in its batch");
   }
-  EXPECT_EQ(give(blocked({1, 0, 3, 0, {}}, 7)), nullptr);
-  EXPECT_STREQ(give(blocked({1, 0, 3, 0, {}}, 7)), "it sends a blocked envelope twice in a batch");
-  EXPECT_STREQ(give(blocked({1, 1, 3, 0, {}}, 8)), "it began a batch of blocked envelopes before the end of the last");
-  EXPECT_EQ(give(blocked({1, 1, 3, 0, {}}, 7)), nullptr);
-  EXPECT_NE(give(blocked({1, 2, 3, 0, {}}, 7, 999)), nullptr) << "session not announced";
-  EXPECT_EQ(give(blocked({1, 2, 3, 1, {}}, 7)), nullptr);
+  EXPECT_TRUE(give(blocked({1, 0, 3, 0, {}}, 7)).is_ok());
+  EXPECT_STREQ(reason(give(blocked({1, 0, 3, 0, {}}, 7))), "it sends a blocked envelope twice in a batch");
+  EXPECT_STREQ(reason(give(blocked({1, 1, 3, 0, {}}, 8))),
+               "it began a batch of blocked envelopes before the end of the last");
+  EXPECT_TRUE(give(blocked({1, 1, 3, 0, {}}, 7)).is_ok());
+  EXPECT_TRUE(give(blocked({1, 2, 3, 0, {}}, 7, 999)).is_violation()) << "session not announced";
+  EXPECT_TRUE(give(blocked({1, 2, 3, 1, {}}, 7)).is_ok());
   EXPECT_EQ(job_.engine(1).counters.read(comm::Counter::unexpected_now), 0u) << "nothing is kept of a blocked envelope";
 }
 
 TEST_F(Malformed, AnswersThatWereNotAskedForAreRefused) {
-  EXPECT_EQ(give(chunk(wire::Type::solicit_done, 5, 0, 0, Bytes())), nullptr) << "late: nothing is blocked any more";
-  ASSERT_EQ(give(chunk(wire::Type::blocked, 1, 3, 0, Bytes())), nullptr);
-  EXPECT_EQ(give(chunk(wire::Type::solicit_done, 5, 2, 0, Bytes())), nullptr) << "late: of an earlier time";
-  EXPECT_STREQ(give(chunk(wire::Type::solicit_done, 99, 3, 0, Bytes())), "it completes what was not solicited");
-  EXPECT_EQ(give(blocked({1, 0, 1, 1, {}}, 7)), nullptr);
+  EXPECT_TRUE(give(chunk(wire::Type::solicit_done, 5, 0, 0, Bytes())).is_ok()) << "late: nothing is blocked any more";
+  ASSERT_TRUE(give(chunk(wire::Type::blocked, 1, 3, 0, Bytes())).is_ok());
+  EXPECT_TRUE(give(chunk(wire::Type::solicit_done, 5, 2, 0, Bytes())).is_ok()) << "late: of an earlier time";
+  EXPECT_STREQ(reason(give(chunk(wire::Type::solicit_done, 99, 3, 0, Bytes()))), "it completes what was not solicited");
+  EXPECT_TRUE(give(blocked({1, 0, 1, 1, {}}, 7)).is_ok());
   EXPECT_EQ(job_.engine(1).counters.read(comm::Counter::unexpected_now), 0u) << "no probe has asked for it";
 }
 
@@ -148,11 +152,11 @@ TEST_F(Malformed, QuestionsHaveALimitAndAnOrder) {
     return give(
         chunk(wire::Type::solicit, solicit_id, episode, 0, bytes_of(wire::Solicit{tag, ~std::uint64_t{0}, 0, 0})));
   };
-  EXPECT_EQ(ask(5, 1), nullptr);
-  EXPECT_STREQ(ask(4, 1), "it solicits with an older id than before");
-  for (int i = 1; i < comm::BlockedSends::most_solicitations; ++i) EXPECT_EQ(ask(5, 1), nullptr);
-  EXPECT_STREQ(ask(5, 1), "it solicits more before it has its answers");
-  EXPECT_EQ(give(chunk(wire::Type::solicit, 1, episode + 1, 0, Bytes())), nullptr) << "late: of another time";
+  EXPECT_TRUE(ask(5, 1).is_ok());
+  EXPECT_STREQ(reason(ask(4, 1)), "it solicits with an older id than before");
+  for (int i = 1; i < comm::BlockedSends::most_solicitations; ++i) EXPECT_TRUE(ask(5, 1).is_ok());
+  EXPECT_STREQ(reason(ask(5, 1)), "it solicits more before it has its answers");
+  EXPECT_TRUE(give(chunk(wire::Type::solicit, 1, episode + 1, 0, Bytes())).is_ok()) << "late: of another time";
   job_.destroy(0);
   for (canele_request_t& one : sends) ASSERT_TRUE(job_.finish(one));
 }
@@ -160,10 +164,9 @@ TEST_F(Malformed, QuestionsHaveALimitAndAnOrder) {
 TEST_F(Malformed, MoreThanWasGrantedIsRefused) {
   const Bytes message = Bytes(1000);
   std::uint32_t number = 2;
-  const char* wrong = nullptr;
-  for (int i = 0; i < 1000 && wrong == nullptr; ++i) wrong = give(chunk(wire::Type::eager, 9, number++, 0, message));
-  ASSERT_NE(wrong, nullptr);
-  EXPECT_STREQ(wrong, "it sent more than it was granted");
+  comm::Verdict verdict = comm::Verdict::ok();
+  for (int i = 0; i < 1000 && verdict.is_ok(); ++i) verdict = give(chunk(wire::Type::eager, 9, number++, 0, message));
+  EXPECT_STREQ(reason(verdict), "it sent more than it was granted");
   const comm::Engine& engine = job_.engine(1);
   EXPECT_LE(engine.counters.read(comm::Counter::unexpected_bytes_now), engine.credit.first_target);
 }
@@ -185,7 +188,7 @@ TEST_F(Malformed, RandomAndMutatedPacketsNeverCrash) {
       continue;  // legal: the peer leaves
     if (packet.size() > 14 && packet[14] == static_cast<std::byte>(wire::Type::session))
       continue;  // legal labels fill the table
-    refused += give(packet) != nullptr;
+    refused += give(packet).is_violation();
   }
   EXPECT_GT(refused, 80'000);
 }
