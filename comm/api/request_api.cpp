@@ -526,7 +526,7 @@ int canele_improbe(canele_session_t* session, int source, uint64_t tag, uint64_t
   prepare(r, session_of(session), Request::Kind::receive);
   new (&r.receive) Direction::Receive{};
   r.unbound = true;
-  r.handle = 0;
+  r.handle = Handle::none;
   int there = 0;
   const int code = run_probe(session, source, tag, mask, &r, &there, status);
   if (code != CANELE_OK || there == 0) r.kind = Request::Kind::null;

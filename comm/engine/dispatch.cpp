@@ -35,9 +35,9 @@ Verdict Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
     case wire::Type::multicast_rts:
       return multicast::on_multicast_rts(*this, peer, chunk.head, chunk.payload);
     case wire::Type::cts:
-      return rendezvous::on_cts(*this, peer, chunk.head.tag, chunk.payload);
+      return rendezvous::on_cts(*this, peer, Handle{chunk.head.tag}, chunk.payload);
     case wire::Type::fin:
-      return rendezvous::on_fin(*this, peer, chunk.head.tag, chunk.payload);
+      return rendezvous::on_fin(*this, peer, Handle{chunk.head.tag}, chunk.payload);
     case wire::Type::ack:
       return receive_path::on_ack(*this, peer, chunk.head);
     case wire::Type::session:
@@ -50,14 +50,14 @@ Verdict Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
       mark_backlogged(peer);
       return sequencing::on_cumulative_ack(peer, chunk.head.tag);
     case wire::Type::regrant:
-      rendezvous::on_regrant(*this, peer, chunk.head.tag);
+      rendezvous::on_regrant(*this, peer, Handle{chunk.head.tag});
       return Verdict::ok();
     case wire::Type::rtr:
       return rtr::on_rtr(*this, peer, chunk.head, chunk.payload);
     case wire::Type::shared_copy:
-      return rtr::on_shared_copy(*this, peer, chunk.head.tag, chunk.payload);
+      return rtr::on_shared_copy(*this, peer, Handle{chunk.head.tag}, chunk.payload);
     case wire::Type::copy_done:
-      return shared_copy::on_copy_done(*this, peer, chunk.head.tag);
+      return shared_copy::on_copy_done(*this, peer, Handle{chunk.head.tag});
     case wire::Type::credit:
       return credit_sender::on_credit(*this, peer, chunk.head.tag);
     case wire::Type::blocked:

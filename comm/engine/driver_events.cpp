@@ -165,7 +165,7 @@ void DriverInstance::prefetch_hint(drivers::Rank from, std::span<const std::byte
 int DriverInstance::bulk_destination(drivers::Rank from, std::uint64_t transfer_id, std::uint64_t offset,
                                      std::uint64_t length, iovec* out, int max) {
   const CallbackLock guard(*this);
-  return rendezvous::bulk_destination(context, context.peer(from), *this, {transfer_id, offset, length},
+  return rendezvous::bulk_destination(context, context.peer(from), *this, {Handle{transfer_id}, offset, length},
                                       {out, static_cast<std::size_t>(max)});
 }
 
@@ -173,7 +173,7 @@ void DriverInstance::bulk_written(drivers::Rank from, std::uint64_t transfer_id,
                                   std::uint64_t length) {
   const CallbackLock guard(*this);
   driver->counters.bulk_bytes_received += length;
-  rendezvous::bulk_written(context, context.peer(from), *this, transfer_id, length);
+  rendezvous::bulk_written(context, context.peer(from), *this, Handle{transfer_id}, length);
 }
 
 void DriverInstance::done(drivers::Token token, drivers::Status status) {

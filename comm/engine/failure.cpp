@@ -30,7 +30,8 @@ void drop_item(Engine& engine, const Peer& peer, strategies::Item& item) {
     return;
   }
   Request& request = request_of(item);
-  if (request.handle != 0 && engine.sends.find(request.handle) == &request) engine.sends.remove(request.handle);
+  if (request.handle != Handle::none && engine.sends.find(request.handle) == &request)
+    engine.sends.remove(request.handle);
   engine.finish(request, peer.error);
 }
 
@@ -63,7 +64,7 @@ bool is_sent_from(const Peer& peer, const Request& request, DriverInstance* by) 
   });
 }
 
-bool has_destination(const Peer& peer, std::uint64_t transfer_id) {
+bool has_destination(const Peer& peer, Handle transfer_id) {
   return peer.rail_group != nullptr &&
          std::any_of(peer.rail_group->destinations.begin(), peer.rail_group->destinations.end(),
                      [&](const OpenDestination& one) { return one.transfer_id == transfer_id; });

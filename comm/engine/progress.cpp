@@ -68,8 +68,8 @@ int flush(DriverInstance& instance) {
     } else {
       Packet& packet = *rail->packet;
       if (!packet.late.empty()) async_get::register_memory(instance, rank, packet);
-      rail->result = packet.bulk ? driver.bulk_send(rank, packet.transfer_id, packet.bulk_offset, packet.pieces,
-                                                    packet.piece_count, packet.size, token)
+      rail->result = packet.bulk ? driver.bulk_send(rank, word_of(packet.transfer_id), packet.bulk_offset,
+                                                    packet.pieces, packet.piece_count, packet.size, token)
                                  : driver.send_packet(rank, packet.pieces, packet.piece_count, packet.size, token);
     }
     instance.context.submit(rail->sent_op);

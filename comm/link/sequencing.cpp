@@ -135,8 +135,8 @@ void restart(Context& context, Peer& peer, Request& request) {
   }
   CANELE_COVER(stream_restarted);
   request.moved = request.expected = 0;
-  link::send_control(context, peer, {.type = wire::Type::regrant, .tag = request.transfer_id});
-  request.transfer_id = 0;
+  link::send_control(context, peer, {.type = wire::Type::regrant, .tag = word_of(request.transfer_id)});
+  request.transfer_id = Handle::none;
 }
 
 bool holds(const Rail& rail, const Request& request) {

@@ -137,7 +137,8 @@ bool write_bulk(Context& context, Rail& rail, Request& request) {
     context.bulk_sent(peer, request, request.expected - request.moved);
     return true;
   }
-  if (driver.bulk_send(peer.rank, request.transfer_id, request.moved, pieces, count, size, nullptr) != Status::ok)
+  if (driver.bulk_send(peer.rank, word_of(request.transfer_id), request.moved, pieces, count, size, nullptr) !=
+      Status::ok)
     return false;
   peer.counters.add(Counter::packets_sent);
   context.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, size);

@@ -101,7 +101,7 @@ void forward_available(Context& context, const IncomingMulticast& incoming, Chil
   ChildSend& send = *child.send;
   const std::uint64_t upto = std::min(incoming.available, child.cts.offset + child.cts.length);
   if (send.finalized() || upto <= send.expected) return;
-  if (send.transfer_id == 0) return;  // a rail was lost: the child asks again
+  if (send.transfer_id == Handle::none) return;  // a rail was lost: the child asks again
   const bool idle = send.moved == send.expected;
   send.expected = upto;
   if (!idle || send.item.queued) return;
@@ -421,7 +421,7 @@ Verdict on_multicast_cts(Context& context, Peer& peer, const wire::Head& head, s
   wire::MulticastCts cts;
   if (!wire::take(payload, cts)) return Verdict::violation("a multicast CTS is too short");
   if (cts.root < 0 || cts.root >= context.size || cts.root == context.rank || cts.root == peer.rank ||
-      cts.length == 0 || cts.key == 0 || head.tag > ~std::uint32_t{0}) {
+      cts.length == 0 || cts.key == Handle::none || head.tag > ~std::uint32_t{0}) {
     return Verdict::violation("a multicast CTS is malformed");
   }
   const auto id = static_cast<std::uint32_t>(head.tag);
@@ -439,7 +439,7 @@ Verdict on_multicast_cts(Context& context, Peer& peer, const wire::Head& head, s
     child = &incoming->children.emplace_back();
     child->rank = peer.rank;
   }
-  if (child->send != nullptr && child->send->transfer_id != 0)
+  if (child->send != nullptr && child->send->transfer_id != Handle::none)
     return Verdict::violation("it requests data of a multicast that it has been granted");
   child->asked = true;
   child->cts = cts;
@@ -507,7 +507,7 @@ void on_available_sent(Context& context, Request& request) {
   IncomingMulticast& incoming = *send.multicast;
   if (send.fin_received) {
     end_child_send(context, send, CANELE_OK);
-  } else if (incoming.failed && send.transfer_id != 0 && send.expected < incoming.length) {
+  } else if (incoming.failed && send.transfer_id != Handle::none && send.expected < incoming.length) {
     CANELE_COVER(child_send_given_up);
     notify(context, context.peer(send.rank), wire::Type::multicast_redirect, incoming);
     end_child_send(context, send, CANELE_EPEER);

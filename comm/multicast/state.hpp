@@ -128,13 +128,13 @@ struct IncomingMulticast final : Sink {
   bool dropped = false;     ///< its message was rejected: what comes is only for the children.
   bool waiting = false;     ///< the receive has its data, and waits until no child send reads it any more.
   int parent = -1;
-  int outcome = CANELE_OK;        ///< of the receive
-  Session* session = nullptr;     ///< of the envelope.
-  std::uint64_t root_handle = 0;  ///< the root's handle of its send to us.
-  std::uint64_t length = 0;       ///< of the message
-  std::uint64_t available = 0;    ///< bytes that can be forwarded
-  Request* receive = nullptr;     ///< the user's, once it has a buffer and until it is finalized.
-  Request* fetching = nullptr;    ///< the receive, or the relay buffer's, while its data comes as a stream
+  int outcome = CANELE_OK;            ///< of the receive
+  Session* session = nullptr;         ///< of the envelope.
+  Handle root_handle = Handle::none;  ///< the root's handle of its send to us.
+  std::uint64_t length = 0;           ///< of the message
+  std::uint64_t available = 0;        ///< bytes that can be forwarded
+  Request* receive = nullptr;         ///< the user's, once it has a buffer and until it is finalized.
+  Request* fetching = nullptr;        ///< the receive, or the relay buffer's, while its data comes as a stream
   std::unique_ptr<RelayBuffer> relay_buffer;
   std::vector<Child> children;
   std::unique_ptr<RelayCopy> copy;  ///< copies the relay buffer to the receive

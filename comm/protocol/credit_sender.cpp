@@ -277,7 +277,7 @@ void drop(Context& context, Peer& peer) {
     Request& request = *list.first;
     unlink(context, list, request);
     if (request.advertising) continue;  // the backlog, or its packet, ends it
-    if (request.handle != 0) context.sends.remove(request.handle);
+    if (request.handle != Handle::none) context.sends.remove(request.handle);
     CANELE_COVER(blocked_ended);
     context.finish(request, peer.error);
   }

@@ -21,9 +21,9 @@
 
 namespace canele::comm::receive_path {
 
-void acknowledge(Context& context, Peer& peer, std::uint64_t handle, int outcome) {
+void acknowledge(Context& context, Peer& peer, Handle handle, int outcome) {
   link::send_control(context, peer,
-                     {.type = wire::Type::ack, .tag = handle, .seq = static_cast<std::uint32_t>(-outcome)});
+                     {.type = wire::Type::ack, .tag = word_of(handle), .seq = static_cast<std::uint32_t>(-outcome)});
 }
 
 [[gnu::cold, gnu::noinline]] Verdict withdraw_rtr(Context& context, Request& request) {
@@ -140,10 +140,10 @@ bool store_unexpected(Context& context, Session& session, PostedNode* node, Mess
   if (context.defer_filter.session == &session && node == nullptr && defers(context, peer, tag, payload.size()))
       [[unlikely]]
     return Verdict::retry();
-  const std::uint8_t traits = Message::is_charged | (handle != 0 ? Message::is_synchronous : 0);
+  const std::uint8_t traits = Message::is_charged | (handle != Handle::none ? Message::is_synchronous : 0);
   Message* message = make_message(context, peer, {tag, traits, {payload.size(), handle, 0, 0}, payload});
   if (message == nullptr || !store_unexpected(context, session, node, *message)) {
-    if (node != nullptr && handle != 0) acknowledge(context, peer, handle, CANELE_ENOMEM);
+    if (node != nullptr && handle != Handle::none) acknowledge(context, peer, handle, CANELE_ENOMEM);
     return no_room(context, peer, {tag, payload.size(), wire::credit_cost_of_eager(payload.size()), node});
   }
   CANELE_COVER(eager_kept);
@@ -175,21 +175,22 @@ Verdict on_session(Context& context, Peer& peer, const wire::Head& head, Payload
 }
 
 [[gnu::noinline]] Verdict on_eager(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
-  std::uint64_t handle = 0;
-  if (head.type == wire::Type::eager_sync && (!wire::take(payload, handle) || handle == 0)) {
+  Handle handle = Handle::none;
+  if (head.type == wire::Type::eager_sync && (!wire::take(payload, handle) || handle == Handle::none)) {
     return Verdict::violation("a synchronous message is too short");
   }
   return deliver_eager(context, peer, head, payload, handle);
 }
 
 Verdict on_ack(Context& context, Peer& peer, const wire::Head& head) {
-  Request* request = context.sends.find(head.tag);
+  const Handle handle{head.tag};
+  Request* request = context.sends.find(handle);
   if (request == nullptr || request->rank != peer.rank || request->rendezvous || !request->synchronous ||
       !request->announced()) {
     return Verdict::violation("an acknowledgement names no synchronous send");
   }
   CANELE_COVER(synchronous_acknowledged);
-  context.sends.remove(head.tag);
+  context.sends.remove(handle);
   context.finish(*request, send_path::decode_outcome(head.seq));
   return Verdict::ok();
 }
@@ -227,7 +228,7 @@ void wait(Context& context, Request& request) {
   credit_receiver::posted(context, node);
   if (node.source == rank_any) return;
   Peer& peer = context.peer(node.source);  // opens the connection in the background
-  if (peer.disconnected()) {
+  if (peer.disconnected()) [[unlikely]] {
     CANELE_COVER(receive_from_disconnected);
     take_out(context, request);
     context.finish(request, peer.error);

@@ -45,7 +45,7 @@ class ReceiveBurst {
       counts_.kept();
       return v;
     }
-    return match_eager(context_, peer_, *session_, {head.tag, payload, 0}, counts_);
+    return match_eager(context_, peer_, *session_, {head.tag, payload, Handle::none}, counts_);
   }
 
   /// Counts the packets. Called once, after the last of them.

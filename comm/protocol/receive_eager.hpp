@@ -26,7 +26,7 @@ using Payload = std::span<const std::byte>;
 struct EagerMessage {
   std::uint64_t tag;
   Payload payload;
-  std::uint64_t handle;  ///< of a send that waits for the match; 0: it does not wait
+  Handle handle;  ///< of a send that waits for the match; none: it does not wait
 };
 
 // ---- rare cases, out of line: receive.cpp ---------------------------------------------------------------------------
@@ -40,7 +40,7 @@ Verdict withdraw_rtr(Context& context, Request& request);
 /// users can see their checks fail.
 void inspect_delivery(Context& context, const Request& request, std::uint64_t delivered_bytes);
 /// Answers a synchronous send. outcome: CANELE_OK if a receive has met its message, else why none ever will.
-void acknowledge(Context& context, Peer& peer, std::uint64_t handle, int outcome = CANELE_OK);
+void acknowledge(Context& context, Peer& peer, Handle handle, int outcome = CANELE_OK);
 
 /// Both take a posted receive: it gets an unexpected message, or waits. accept() searches for the message.
 /// accept_searched() is called after a search: `message` was taken out of the tables, or is nullptr if there is none.
@@ -75,7 +75,7 @@ struct CountsNow {
 
 /// Does steps 3 to 5. `handle`: see EagerMessage.
 [[gnu::always_inline]] static inline Verdict deliver_eager(Context& context, Peer& peer, const wire::Head& head,
-                                                           Payload payload, std::uint64_t handle) {
+                                                           Payload payload, Handle handle) {
   Session* session = nullptr;
   const std::uint64_t cost = wire::credit_cost_of_eager(payload.size());
   if (const Verdict v = check_envelope(context, peer, head, cost, session); !v.is_ok()) [[unlikely]]
@@ -117,7 +117,7 @@ template <typename Counts>
   }
   Request& request = request_of(*node);
   counts.met_posted();
-  if (request.handle != 0) [[unlikely]] {
+  if (request.handle != Handle::none) [[unlikely]] {
     if (const Verdict v = withdraw_rtr(context, request); !v.is_ok()) {
       counts.kept();
       return v;
@@ -125,7 +125,7 @@ template <typename Counts>
   }
   set_envelope(request, message.tag, peer.rank, payload.size());
   CANELE_COVER(eager_met_posted);
-  if (message.handle != 0) {
+  if (message.handle != Handle::none) {
     CANELE_COVER(synchronous_met_posted);
     acknowledge(context, peer, message.handle);
   }
@@ -189,7 +189,7 @@ inline bool fits_fast_path(const Context& context, const Request& request, const
   Request& request = *posting.request;
   request.begin(context);
   request.data = posting.data;
-  request.handle = 0;
+  request.handle = Handle::none;
   request.receive.message = nullptr;
   request.receive.sink = nullptr;
 }

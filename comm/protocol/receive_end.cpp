@@ -18,7 +18,7 @@ namespace canele::comm::receive_path {
 void take_out(Context& context, Request& request) {
   const PostedNode& node = request.receive.node;
   context.matcher.cancel(request.session->match, request.receive.node);
-  if (request.handle != 0) context.forget_rtr(request);
+  if (request.handle != Handle::none) context.forget_rtr(request);
   set_envelope(request, node.tag, node.source, 0);
 }
 
@@ -44,7 +44,7 @@ void end_posted(Context& context, int source, int error) {
 void cancel(Context& context, Request& request) {
   const bool posted =
       request.kind == Request::Kind::receive && request.stage == Request::Stage::posted && request.receive.node.queued;
-  const bool waits = posted && (request.handle == 0 || context.withdraw_rtr(request));
+  const bool waits = posted && (request.handle == Handle::none || context.withdraw_rtr(request));
   if (waits) {
     CANELE_COVER(cancel_took_out);
     take_out(context, request);

@@ -14,7 +14,7 @@ namespace canele::comm::receive_path {
   context.trace(Event::packet_received, peer.rank, nullptr, 0, bytes.size());
   if (const Payload payload = wire::one_long_eager(first, bytes); !payload.empty()) {
     CANELE_COVER(packet_is_one_long_eager);
-    return deliver_eager(context, peer, first, payload, 0);
+    return deliver_eager(context, peer, first, payload, Handle::none);
   }
   if (first.type == wire::Type::sequenced && first.size == 0) {
     return sequencing::accept_sequenced(context, peer, first, bytes.subspan(sizeof first));

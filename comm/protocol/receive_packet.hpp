@@ -22,7 +22,7 @@ Verdict other_packet(Context& context, Peer& peer, wire::Head first, Payload byt
   if (!wire::peek(bytes, head)) [[unlikely]]
     return Verdict::violation("a packet is shorter than the head of a chunk");
   if (!wire::is_one_eager(head, bytes.size())) return other_packet(context, peer, head, bytes);
-  return deliver_eager(context, peer, head, bytes.subspan(sizeof head), 0);
+  return deliver_eager(context, peer, head, bytes.subspan(sizeof head), Handle::none);
 }
 
 }  // namespace canele::comm::receive_path

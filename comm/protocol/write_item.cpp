@@ -64,7 +64,7 @@ bool consume(Context& context, Peer& peer, const Session& session, std::uint64_t
   }
   const std::size_t length = request.data.length;
   if (request.synchronous) {
-    if (request.handle == 0) request.handle = context.sends.add(request);
+    if (request.handle == Handle::none) request.handle = context.sends.add(request);
     wire::Head sync = head;
     sync.type = wire::Type::eager_sync;
     out = wire::put_head(out, sync, length + sizeof request.handle);

@@ -26,7 +26,7 @@ void describe(const Context& context, Peer& peer, Request& request, drivers::Mem
 std::byte* write_rts(Context& context, Peer& peer, Request& request, const ChunkToWrite& chunk,
                      const RtrTable::RemoteRtr* remote_rtr) {
   context.trace(Event::rts_sent, peer.rank, request.session, request.status_tag, request.data.length);
-  if (request.handle == 0) request.handle = context.sends.add(request);
+  if (request.handle == Handle::none) request.handle = context.sends.add(request);
   const bool routed = request.role == Request::InternalRole::destination_send;
   const bool needs_fin = routed || (peer.rail_group != nullptr && peer.rail_group->sequenced);
   SendFacts facts = facts_of(context, peer, request);

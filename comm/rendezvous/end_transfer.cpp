@@ -36,12 +36,12 @@ void transfer_done(Context& context, RmaCopy& copy) {
   free_copy(context, copy);
 }
 
-void fin(Context& context, Peer& peer, std::uint64_t handle, int outcome) {
+void fin(Context& context, Peer& peer, Handle handle, int outcome) {
   const auto word = static_cast<std::uint32_t>(-outcome);
-  link::send_control(context, peer, {.type = wire::Type::fin, .tag = handle, .payload = link::bytes_of(word)});
+  link::send_control(context, peer, {.type = wire::Type::fin, .tag = word_of(handle), .payload = link::bytes_of(word)});
 }
 
-Verdict on_fin(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
+Verdict on_fin(Context& context, Peer& peer, Handle handle, std::span<const std::byte> payload) {
   std::uint32_t outcome;
   Request* request = context.sends.find(handle);
   if (!wire::take(payload, outcome)) return Verdict::violation("an end of transfer is too short");

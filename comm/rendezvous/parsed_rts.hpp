@@ -19,7 +19,7 @@ class Arrival;
 
 /// What a request to send says of its sender's memory.
 struct RemoteSource {
-  std::uint64_t handle;             ///< of the send
+  Handle handle;                    ///< of the send
   std::span<const std::byte> rkey;  ///< empty: the memory cannot be read
   std::uint8_t rkey_driver;         ///< tag of the driver that made the rkey; see DriverInstance::driver_tag()
 };

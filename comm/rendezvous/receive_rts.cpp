@@ -39,14 +39,14 @@ Verdict on_rts(Context& context, Peer& peer, const wire::Head& head, Payload pay
   parsed.arrival = arrival;
   if (const Verdict v = parse_rts(head, payload, parsed); !v.is_ok()) return v;
   const wire::Rts& rts = parsed.rts;
-  if (arrival != nullptr && (rts.needs_fin == 0 || rts.receive != 0 || rts.length == 0)) {
+  if (arrival != nullptr && (rts.needs_fin == 0 || rts.receive != Handle::none || rts.length == 0)) {
     return Verdict::violation("the envelope of a multicast is malformed");
   }
   Session* session = nullptr;
   const std::uint64_t cost = wire::credit_cost_of_rts(rts.header);
   if (const Verdict v = receive_path::check_envelope(context, peer, head, cost, session); !v.is_ok()) return v;
   context.trace(Event::rts_received, peer.rank, session, head.tag, rts.length);
-  if (rts.receive != 0) return rtr::on_claimed_rts(context, peer, *session, parsed);
+  if (rts.receive != Handle::none) return rtr::on_claimed_rts(context, peer, *session, parsed);
   PostedNode* node = context.matcher.arrive(session->match, head.tag, peer.rank);
   if (node == nullptr || request_of(*node).unbound) {
     return store_unexpected_rts(context, peer, {parsed, *session, cost, node});
@@ -73,10 +73,10 @@ Verdict parse_rts(const wire::Head& head, Payload payload, ParsedRts& out) {
 Verdict on_match(Context& context, Peer& peer, const ParsedRts& parsed, Request& request) {
   const wire::Head& head = parsed.head;
   const wire::Rts& rts = parsed.rts;
-  if (request.handle != 0 && head.type == wire::Type::rts) {
+  if (request.handle != Handle::none && head.type == wire::Type::rts) {
     CANELE_COVER(rtr_met_announcement);
     if (rtr::withdraw_or_share(context, peer, request, parsed)) return Verdict::ok();
-  } else if (request.handle != 0) {
+  } else if (request.handle != Handle::none) {
     if (const Verdict v = receive_path::withdraw_rtr(context, request); !v.is_ok()) return v;
   }
   context.counters.add(Counter::posted_matches);
@@ -141,7 +141,7 @@ Verdict on_blocked_envelope(Context& context, Peer& peer, const wire::Head& head
   if (const Verdict v = parse_rts(head, payload, parsed); !v.is_ok()) return v;
   Session* session = nullptr;
   if (const Verdict v = receive_path::find_session(peer, head, session); !v.is_ok()) return v;
-  if (parsed.rts.receive != 0) return Verdict::violation("a blocked envelope names a receive");
+  if (parsed.rts.receive != Handle::none) return Verdict::violation("a blocked envelope names a receive");
   if (const Verdict v = credit_receiver::check(peer, blocked, head.seq); !v.is_ok()) return v;
   Verdict verdict = Verdict::ok();
   PostedNode* node = context.matcher.peek(session->match, head.tag, peer.rank);

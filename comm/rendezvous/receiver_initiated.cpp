@@ -56,9 +56,8 @@ int moving(const Peer& peer) {
 }
 
 /// Returns the send with this handle, if it is for that session and tag, and waits for an answer to its announcement.
-Request* unanswered(Context& context, const Peer& peer, std::uint64_t handle, std::uint32_t session,
-                    std::uint64_t tag) {
-  Request* const request = handle != 0 ? context.sends.find(handle) : nullptr;
+Request* unanswered(Context& context, const Peer& peer, Handle handle, std::uint32_t session, std::uint64_t tag) {
+  Request* const request = handle != Handle::none ? context.sends.find(handle) : nullptr;
   const bool is_it = request != nullptr && request->rank == peer.rank && request->session->number == session &&
                      request->status_tag == tag && request->role == Request::InternalRole::none &&
                      request->stage == Request::Stage::moving && request->expected == 0 && !request->copying &&
@@ -109,7 +108,7 @@ bool share_now(Context& context, Request& request, Peer& peer, const rendezvous:
   ChunkClaims claims = claims_of(peer, request);
   claims.acquire();  // in the name of the sender, which may come too late to copy any chunk
   request.transfer_id = source.handle;
-  tell(context, peer, {.type = wire::Type::shared_copy, .tag = source.handle}, opened);
+  tell(context, peer, {.type = wire::Type::shared_copy, .tag = word_of(source.handle)}, opened);
   shared_copy::receive(context, request, peer, claims, source.rkey);
   return true;
 }
@@ -240,7 +239,7 @@ void forget(Context& context, Request& request) {
   RtrTable& table = *request.receive.peer->rtr_table;
   table.local[line_of(table, &request)].request = nullptr;
   context.transfers.remove(request.handle);
-  request.handle = 0;
+  request.handle = Handle::none;
   if (table.first_waiting != nullptr) start_waiting(context, *request.receive.peer);
 }
 
@@ -269,7 +268,7 @@ Verdict on_rtr(Context& context, Peer& peer, const wire::Head& head, std::span<c
     remote.erase(older);
   }
   const RtrTable::RemoteRtr remote_rtr = remote_rtr_of(rtr, head.tag, session, payload);
-  std::uint64_t handle = 0;
+  Handle handle = Handle::none;
   switch (peer.recent.first(rtr.seen, peer.next_out, named->wire, head.tag, &handle)) {
     case RecentEnvelopes::Answer::none:
       if (remote.size() == RtrTable::most) break;
@@ -288,7 +287,7 @@ Verdict on_rtr(Context& context, Peer& peer, const wire::Head& head, std::span<c
   return Verdict::ok();
 }
 
-Verdict on_shared_copy(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
+Verdict on_shared_copy(Context& context, Peer& peer, Handle handle, std::span<const std::byte> payload) {
   wire::Rtr rtr;
   if (!take_rtr(payload, rtr)) return Verdict::violation("a shared copy has wrong lengths");
   Request* const sent = context.sends.find(handle);

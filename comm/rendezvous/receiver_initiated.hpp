@@ -58,7 +58,7 @@ Verdict on_rtr(Context& context, Peer& peer, const wire::Head& head, std::span<c
 /// Shares the copy of a send whose announcement has met a receive without an RTR, after choose_for_receive() has
 /// chosen so. Returns false if the receive has too many pieces for its sender; this end has to copy alone then.
 bool share(Context& context, Request& request, Peer& peer, const rendezvous::RemoteSource& source);
-Verdict on_shared_copy(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
+Verdict on_shared_copy(Context& context, Peer& peer, Handle handle, std::span<const std::byte> payload);
 
 /// Handles the announcement of a message whose sender has acquired the RTR of its receive.
 Verdict on_claimed_rts(Context& context, Peer& peer, const Session& session, const rendezvous::ParsedRts& parsed);

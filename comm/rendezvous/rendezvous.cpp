@@ -21,7 +21,7 @@ namespace canele::comm::rendezvous {
 static ReceiveFacts facts_of(const Context& context, const Request& request, const Peer& peer,
                              const RemoteSource& source);
 [[gnu::cold]] static void fail_to_start(Context& context, Request& request, const Peer& peer);
-static std::vector<OpenDestination>::iterator find_open(RailGroup& group, std::uint64_t transfer_id);
+static std::vector<OpenDestination>::iterator find_open(RailGroup& group, Handle transfer_id);
 static void on_bulk_progress(Context& context, Request& request, Peer& peer);
 static std::size_t rma_min_for(const Context& context, const Peer& peer);
 
@@ -83,7 +83,7 @@ static ReceiveFacts facts_of(const Context& context, const Request& request, con
   receive_path::fail_receive(context, request, CANELE_ECANCELED);
 }
 
-void stream(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want) {
+void stream(Context& context, Request& request, Peer& peer, Handle handle, std::uint64_t want) {
   CANELE_COVER(rendezvous_streamed);
   request.moved = 0;
   request.expected = want;
@@ -91,7 +91,7 @@ void stream(Context& context, Request& request, Peer& peer, std::uint64_t handle
   grant(context, request, sink != nullptr ? sink->next_source(context) : peer, handle, 0);
 }
 
-void grant(Context& context, Request& request, Peer& peer, std::uint64_t send, std::uint64_t offset) {
+void grant(Context& context, Request& request, Peer& peer, Handle send, std::uint64_t offset) {
   context.trace(Event::cts_sent, peer.rank, request.session, request.status_tag, request.expected - offset);
   request.receive.peer = &peer;
   request.transfer_id = send;
@@ -99,10 +99,10 @@ void grant(Context& context, Request& request, Peer& peer, std::uint64_t send, s
   if (Sink* const sink = request.receive.sink; sink != nullptr && sink->request_data(context, request, peer, offset))
     return;
   const wire::Cts cts{request.handle, offset, request.expected - offset};
-  link::send_control(context, peer, {.type = wire::Type::cts, .tag = send, .payload = link::bytes_of(cts)});
+  link::send_control(context, peer, {.type = wire::Type::cts, .tag = word_of(send), .payload = link::bytes_of(cts)});
 }
 
-Verdict on_cts(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
+Verdict on_cts(Context& context, Peer& peer, Handle handle, std::span<const std::byte> payload) {
   wire::Cts cts;
   Request* request = context.sends.find(handle);
   if (!wire::take(payload, cts)) return Verdict::violation("a clear to send is too short");
@@ -130,7 +130,7 @@ Verdict on_cts(Context& context, Peer& peer, std::uint64_t handle, std::span<con
   return Verdict::ok();
 }
 
-void on_regrant(Context& context, Peer& peer, std::uint64_t transfer_id) {
+void on_regrant(Context& context, Peer& peer, Handle transfer_id) {
   Request* request = context.transfers.find(transfer_id);
   if (request == nullptr || request->receive.peer != &peer || peer.rail_group == nullptr) return;  // all of it has come
   CANELE_COVER(regranted);
@@ -174,12 +174,12 @@ int bulk_destination(Context& context, Peer& peer, const DriverInstance& instanc
 
 /// Finds the open destination of a transfer. One driver at a time writes the data of a transfer: what another
 /// driver brings for it is not wanted.
-static std::vector<OpenDestination>::iterator find_open(RailGroup& group, std::uint64_t transfer_id) {
+static std::vector<OpenDestination>::iterator find_open(RailGroup& group, Handle transfer_id) {
   return std::find_if(group.destinations.begin(), group.destinations.end(),
                       [&](const OpenDestination& one) { return one.transfer_id == transfer_id; });
 }
 
-void bulk_written(Context& context, Peer& peer, const DriverInstance& instance, std::uint64_t transfer_id,
+void bulk_written(Context& context, Peer& peer, const DriverInstance& instance, Handle transfer_id,
                   std::uint64_t length) {
   Request* request = context.transfers.find(transfer_id);
   const bool wanted = request != nullptr && request->receive.peer == &peer && !peer.disconnected() &&

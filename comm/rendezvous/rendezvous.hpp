@@ -31,13 +31,13 @@ bool has_few_pieces(const Request& request, int most);
 /// Makes the memory of a send readable by the peer. If the driver cannot, rkey.size stays 0.
 void register_memory(Peer& peer, Request& request, drivers::MemoryKey& rkey);
 
-Verdict on_cts(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
-Verdict on_fin(Context& context, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
+Verdict on_cts(Context& context, Peer& peer, Handle handle, std::span<const std::byte> payload);
+Verdict on_fin(Context& context, Peer& peer, Handle handle, std::span<const std::byte> payload);
 
 /// Grants again what is missing of a transfer. Its sender has lost the rail that carried it.
-void on_regrant(Context& context, Peer& peer, std::uint64_t transfer_id);
+void on_regrant(Context& context, Peer& peer, Handle transfer_id);
 /// Asks for the bytes from `offset` on as a stream, under a new transfer id.
-void grant(Context& context, Request& request, Peer& peer, std::uint64_t send, std::uint64_t offset);
+void grant(Context& context, Request& request, Peer& peer, Handle send, std::uint64_t offset);
 /// Asks again for what is missing of a transfer that was granted before.
 void regrant(Context& context, Request& request);
 /// Handles that the peer that sends a transfer's data is disconnected, and that no driver writes that data any more.
@@ -45,12 +45,13 @@ void lost_source(Context& context, Request& request, const Peer& peer);
 
 /// Bytes of a transfer.
 struct BulkRange {
-  std::uint64_t transfer_id, offset, length;
+  Handle transfer_id;
+  std::uint64_t offset, length;
 };
 /// Returns how many pieces of `out` say where bulk bytes go; see DriverEvents.
 int bulk_destination(Context& context, Peer& peer, const DriverInstance& instance, const BulkRange& range,
                      std::span<iovec> out);
-void bulk_written(Context& context, Peer& peer, const DriverInstance& instance, std::uint64_t transfer_id,
+void bulk_written(Context& context, Peer& peer, const DriverInstance& instance, Handle transfer_id,
                   std::uint64_t length);
 /// Handles that no driver writes to the memory of peer.rail_group->destinations[index] any more.
 void destination_closed(Context& context, Peer& peer, std::size_t index);
@@ -62,9 +63,9 @@ void begin_get(Context& context, Request& request, Peer& peer, const RemoteSourc
 /// Starts the copy by this end alone, with a driver whose rma() any thread may call.
 void start_get(RmaCopy& copy);
 /// Tells the sender that its data has been taken, or why not.
-void fin(Context& context, Peer& peer, std::uint64_t handle, int outcome);
+void fin(Context& context, Peer& peer, Handle handle, int outcome);
 /// Asks for the first `want` bytes of a send as a stream.
-void stream(Context& context, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want);
+void stream(Context& context, Request& request, Peer& peer, Handle handle, std::uint64_t want);
 
 /// Handles the end of a copy.
 void transfer_done(Context& context, RmaCopy& copy);

@@ -89,8 +89,8 @@ struct OwnPart {
   ChunkClaims claims;
   RmaOp op;
   std::span<const std::byte> rkey;
-  std::uint64_t handle;  ///< the peer's name for its end
-  std::uint64_t want;    ///< bytes that both ends copy
+  Handle handle;       ///< the peer's name for its end
+  std::uint64_t want;  ///< bytes that both ends copy
 };
 
 RmaCopy& make(Context& context, Request& request, Peer& peer, const OwnPart& part) {
@@ -141,7 +141,7 @@ void send_finished(Context& context, Request& request, Peer& peer, const RmaCopy
   if (!peer.disconnected() && !copy.last) return;
   if (!peer.disconnected()) {
     CANELE_COVER(sender_copied_the_last_chunk);
-    link::send_control(context, peer, {.type = wire::Type::copy_done, .tag = copy.handle});
+    link::send_control(context, peer, {.type = wire::Type::copy_done, .tag = word_of(copy.handle)});
     if (copy.claims.any_failed()) return;
   }
   context.sends.remove(request.handle);
@@ -180,7 +180,7 @@ void copy_finished(Context& context, RmaCopy& copy) {
   rendezvous::free_copy(context, copy);
 }
 
-Verdict on_copy_done(Context& context, Peer& peer, std::uint64_t key) {
+Verdict on_copy_done(Context& context, Peer& peer, Handle key) {
   Request* request = context.transfers.find(key);
   if (request == nullptr || request->receive.peer != &peer || request->stage != Request::Stage::moving) {
     return Verdict::violation("an end of copying names no receive with an RTR");

@@ -28,6 +28,6 @@ void start_deferred(Context& context);
 void copy_finished(Context& context, rendezvous::RmaCopy& copy);
 
 /// Handles that the sender has ended the last chunk.
-Verdict on_copy_done(Context& context, Peer& peer, std::uint64_t key);
+Verdict on_copy_done(Context& context, Peer& peer, Handle key);
 
 }  // namespace canele::comm::shared_copy

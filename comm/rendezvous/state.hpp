@@ -28,7 +28,7 @@ struct RmaCopy : DriverToken, TransferDoneOp, ltask::Task {
   Request* request = nullptr;
   Peer* peer = nullptr;
   drivers::Driver* driver = nullptr;
-  std::uint64_t handle = 0;  ///< of the send
+  Handle handle = Handle::none;  ///< of the send
   std::uint64_t want = 0, offset = 0;
   bool queued = false;  ///< in DriverInstance::gets
   int outstanding = 0;  ///< pieces that the driver is fetching; see async_get.hpp
@@ -39,8 +39,8 @@ struct RmaCopy : DriverToken, TransferDoneOp, ltask::Task {
   // Shared copies only. `handle` is then the peer's name for its end.
   ChunkClaims claims;
   drivers::RmaOp op = drivers::RmaOp::get;
-  std::uint64_t own = 0;  ///< our name for our end
-  bool last = false;      ///< this end has ended the last chunk of all
+  Handle own = Handle::none;  ///< our name for our end
+  bool last = false;          ///< this end has ended the last chunk of all
 };
 
 struct State {

@@ -18,7 +18,8 @@ bool is_head(const Request& request) { return request.flow_prev->flow_next != &r
 
 /// Returns the words that held the links to the use of the transfer.
 void give_words_back(Request& request) {
-  request.transfer_id = request.moved = request.expected = 0;
+  request.transfer_id = Handle::none;
+  request.moved = request.expected = 0;
   request.bulk_rail = nullptr;
 }
 

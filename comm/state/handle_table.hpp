@@ -21,31 +21,34 @@
 #include <utility>
 #include <vector>
 
+#include "comm/wire/handle.hpp"
+
 namespace canele::comm {
 
 template <typename T>
 class HandleTable {
  public:
-  std::uint64_t add(T& object) {
+  Handle add(T& object) {
     if (free_ == none) add_chunk();
     const std::uint32_t index = free_;
     Chunk& chunk = chunk_of(index);
     free_ = static_cast<std::uint32_t>(chunk.words[index % chunk_size] >> 1);
     chunk.words[index % chunk_size] = reinterpret_cast<std::uintptr_t>(&object);
     ++used_;
-    return (std::uint64_t{chunk.generations[index % chunk_size]} << 32) | (index + 1);
+    return Handle{(std::uint64_t{chunk.generations[index % chunk_size]} << 32) | (index + 1)};
   }
 
-  T* find(std::uint64_t handle) const {
-    const std::uint32_t index = static_cast<std::uint32_t>(handle) - 1;
+  T* find(Handle handle) const {
+    const std::uint32_t index = static_cast<std::uint32_t>(word_of(handle)) - 1;
     if (index >= chunks_.size() * chunk_size) return nullptr;
     const Chunk& chunk = chunk_of(index);
-    return chunk.generations[index % chunk_size] == handle >> 32 ? object_in(chunk.words[index % chunk_size]) : nullptr;
+    return chunk.generations[index % chunk_size] == word_of(handle) >> 32 ? object_in(chunk.words[index % chunk_size])
+                                                                          : nullptr;
   }
 
-  void remove(std::uint64_t handle) {
+  void remove(Handle handle) {
     assert(find(handle) != nullptr);
-    const std::uint32_t index = static_cast<std::uint32_t>(handle) - 1;
+    const std::uint32_t index = static_cast<std::uint32_t>(word_of(handle)) - 1;
     Chunk& chunk = chunk_of(index);
     ++chunk.generations[index % chunk_size];
     chunk.words[index % chunk_size] = free_word(free_);

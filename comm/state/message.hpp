@@ -28,7 +28,7 @@ struct Message : UnexpectedNode {
   /// Extra fields of a message whose sender waits for an answer.
   struct Origin {
     std::uint64_t length = 0;        ///< of the message as sent.
-    std::uint64_t handle = 0;        ///< of the send.
+    Handle handle = Handle::none;    ///< of the send.
     std::uint16_t rkey = 0;          ///< bytes of the memory key, which follows the stored bytes.
     std::uint8_t rkey_driver = 0;    ///< see DriverInstance::driver_tag().
     std::uint32_t multicast_id = 0;  ///< the root's number of a multicast; 0: no multicast.
@@ -43,7 +43,7 @@ struct Message : UnexpectedNode {
   /// Returns the length of the message as sent. `stored` bytes of it are here: all of it (eager), or its header
   /// (rendezvous).
   std::uint64_t length() const { return has_origin() ? origin().length : stored; }
-  std::uint64_t handle() const { return has_origin() ? origin().handle : 0; }
+  Handle handle() const { return has_origin() ? origin().handle : Handle::none; }
   Origin& origin() { return *reinterpret_cast<Origin*>(this + 1); }
   const Origin& origin() const { return *reinterpret_cast<const Origin*>(this + 1); }
   const std::byte* bytes_alone() const { return reinterpret_cast<const std::byte*>(this + 1); }  ///< without an origin

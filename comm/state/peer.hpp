@@ -33,6 +33,7 @@
 #include "comm/state/request.hpp"
 #include "comm/state/rtr_table.hpp"
 #include "comm/state/session_names.hpp"
+#include "comm/wire/handle.hpp"
 #include "drivers/driver.hpp"
 #include "strategies/strategy.hpp"
 
@@ -65,7 +66,8 @@ struct Packet {
   int piece_count = 0;
   std::size_t size = 0;
   bool bulk = false;
-  std::uint64_t transfer_id = 0, bulk_offset = 0;
+  Handle transfer_id = Handle::none;
+  std::uint64_t bulk_offset = 0;
   std::vector<DeferredRegistration> late;
 };
 

@@ -23,6 +23,8 @@
 #include <memory>
 #include <vector>
 
+#include "comm/wire/handle.hpp"
+
 namespace canele::comm {
 
 struct DriverInstance;
@@ -38,7 +40,7 @@ struct UnackedPacket {
 /// Pieces of a user's buffer that a driver holds and may be writing to.
 struct OpenDestination {
   const DriverInstance* instance;
-  std::uint64_t transfer_id;
+  Handle transfer_id;
   bool asked_again = false;  ///< the sender has lost the rail: the transfer goes on once this is closed
 };
 

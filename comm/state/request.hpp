@@ -24,6 +24,7 @@
 
 #include "comm/matching/node.hpp"
 #include "comm/state/queue_node.hpp"
+#include "comm/wire/handle.hpp"
 #include "ltask/parker.hpp"
 #include "ltask/submit_lock.hpp"
 #include "ltask/task.hpp"
@@ -138,9 +139,9 @@ struct Outcome {
   bool unbound;      ///< receive without a buffer
   bool rendezvous;   ///< send: goes by RTS
   bool cancelled;
-  bool fin_received;     ///< send: the receiver has all of the data, but a rail may still use the memory.
-  bool needs_fin;        ///< rendezvous: the sender keeps the data until FIN.
-  std::uint64_t handle;  ///< the peer's name for this request; 0: none. In a posted receive: it has an RTR
+  bool fin_received;  ///< send: the receiver has all of the data, but a rail may still use the memory.
+  bool needs_fin;     ///< rendezvous: the sender keeps the data until FIN.
+  Handle handle;      ///< the peer's name for this request; none: it has no name. In a posted receive: it has an RTR
   canele_data_t data;
   bool credit_blocked;  ///< send: waits for credit.
   bool advertising;     ///< send: credit-blocked, with its blocked envelope in the backlog or in a packet.
@@ -159,8 +160,8 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask, QueueNode {
   std::uint16_t header;  ///< send: bytes that travel ahead
   bool both_ends_wait;   ///< large: goes through the driver's buffers, because both ends wait. Set once, by the poster
   union {
-    std::uint64_t transfer_id;  ///< send: the receiver's name for the transfer; receive: the sender's name for the send
-    Request* flow_next;         ///< these four while the send is credit-blocked: see state/blocked_sends.hpp
+    Handle transfer_id;  ///< send: the receiver's name for the transfer; receive: the sender's name for the send
+    Request* flow_next;  ///< these four while the send is credit-blocked: see state/blocked_sends.hpp
   };
   union {
     std::uint64_t moved;  ///< bulk bytes sent or received; receive: undefined before its RTR or rendezvous

@@ -18,7 +18,7 @@ void prepare_send(Request& request, Session& session, int rank, std::uint64_t ta
   request.header = static_cast<std::uint16_t>(header);
   request.bulk_rail = nullptr;
   request.registration = 0;
-  request.handle = 0;
+  request.handle = Handle::none;
   request.moved = request.expected = 0;
   new (&request.item) strategies::Item;
   request.stage = Request::Stage::posted;

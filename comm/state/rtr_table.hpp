@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/wire/handle.hpp"
 #include "drivers/driver.hpp"
 
 namespace canele::comm {
@@ -124,7 +125,9 @@ struct RtrTable {
   };
   /// A receive of the peer.
   struct RemoteRtr {
-    std::uint64_t tag, key, length;
+    std::uint64_t tag;
+    Handle key;
+    std::uint64_t length;
     std::uint32_t session;  ///< the local number of the session
     std::uint32_t generation;
     std::uint16_t line;
@@ -149,14 +152,13 @@ class RecentEnvelopes {
     last_[number % kept] = key(session, tag);
   }
   /// Records that envelope `number` was an RTS, of the send with this handle.
-  void announced(std::uint32_t number, std::uint64_t handle) { announced_[number % kept] = {number, handle}; }
+  void announced(std::uint32_t number, Handle handle) { announced_[number % kept] = {number, handle}; }
 
   enum class Answer : std::uint8_t { none, one, unknown };
   /// Finds the first of the envelopes [from, to) for (session, tag). Sets *handle to its send if it was an RTS, else to
-  /// 0. Another session or tag may look alike.
-  Answer first(std::uint32_t from, std::uint32_t to, std::uint32_t session, std::uint64_t tag,
-               std::uint64_t* handle) const {
-    *handle = 0;
+  /// none. Another session or tag may look alike.
+  Answer first(std::uint32_t from, std::uint32_t to, std::uint32_t session, std::uint64_t tag, Handle* handle) const {
+    *handle = Handle::none;
     if (to - from > kept) return Answer::unknown;
     for (; from != to; ++from) {
       if (last_[from % kept] != key(session, tag)) continue;
@@ -171,7 +173,7 @@ class RecentEnvelopes {
   static std::uint64_t key(std::uint32_t session, std::uint64_t tag) { return tag + (std::uint64_t{session} << 32); }
   struct Announced {
     std::uint32_t number = 0;
-    std::uint64_t handle = 0;
+    Handle handle = Handle::none;
   };
   std::array<std::uint64_t, kept> last_{};
   std::array<Announced, kept> announced_{};

@@ -55,6 +55,7 @@
 #include <cstring>
 #include <span>
 
+#include "comm/wire/handle.hpp"
 #include "comm/wire/verdict.hpp"
 
 namespace canele::comm::wire {
@@ -111,7 +112,7 @@ inline std::array<std::uint64_t, 2> words_of(const Head& head) {
 }
 
 struct Rts {
-  std::uint64_t handle;  ///< of the send
+  Handle handle;         ///< of the send
   std::uint64_t length;  ///< of the message
   std::uint16_t header;  ///< bytes of the message that follow
   std::uint16_t rkey;    ///< bytes of the rkey, which follows the header
@@ -119,14 +120,14 @@ struct Rts {
   std::uint8_t needs_fin;    ///< the sender keeps the data until fin, also if it streams the message.
   std::uint8_t rkey_driver;  ///< tag of the driver by which the receiver may read the memory; 0: none
   std::uint8_t reserved;
-  std::uint64_t receive;  ///< key of the RTR's receive for it, see Rtr: both ends copy; 0: it is to be matched
+  Handle receive;  ///< key of the RTR's receive for it, see Rtr: both ends copy; none: it is to be matched
 };
 static_assert(sizeof(Rts) == 32);
 
 /// Ready to receive: a posted receive, or one that has met its message, shown to its sender. Chunks of 128 KiB or more
 /// are claimed in a shared line; see state/rtr_table.hpp.
 struct Rtr {
-  std::uint64_t key;     ///< of the receive
+  Handle key;            ///< of the receive
   std::uint64_t length;  ///< bytes that it has room for
   std::uint32_t seen;    ///< envelopes below this number had come from the peer when it was posted; share: 0
   std::uint32_t generation;
@@ -137,7 +138,7 @@ struct Rtr {
 static_assert(sizeof(Rtr) == 32);
 
 struct Cts {
-  std::uint64_t key;     ///< of the receive; goes with every bulk packet
+  Handle key;            ///< of the receive; goes with every bulk packet
   std::uint64_t offset;  ///< of the message
   std::uint64_t length;  ///< bytes wanted from there; 0 is an error
 };
@@ -170,7 +171,7 @@ struct Route {
 static_assert(sizeof(Route) == 16);
 
 struct MulticastCts {
-  std::uint64_t key;     ///< goes with every bulk packet
+  Handle key;            ///< goes with every bulk packet
   std::uint64_t offset;  ///< of the message
   std::uint64_t length;  ///< bytes wanted from there
   std::int32_t root;

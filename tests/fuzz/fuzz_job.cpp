@@ -114,7 +114,7 @@ void FuzzJob::honest_multicast(std::uint64_t tag, std::size_t length, std::uint3
   if (peer(honest).disconnected()) return;
   const wire::Route route{id, 0, is_child ? hostile : -1, is_parent && !is_child ? 1u : 0u};
   wire::Rts rts{};
-  rts.handle = 1000 + id;
+  rts.handle = comm::Handle{1000 + std::uint64_t{id}};
   rts.length = length;
   rts.needs_fin = 1;
   std::string payload(reinterpret_cast<const char*>(&route), sizeof route);

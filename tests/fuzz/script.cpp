@@ -131,7 +131,7 @@ void Script::built_packet() {
 
 Bytes Script::rts(wire::Head& head) {
   wire::Rts made{};
-  made.handle = name();
+  made.handle = comm::Handle{name()};
   made.length = length();
   made.header = input_.byte();
   made.rkey = input_.byte() % 64;
@@ -168,7 +168,7 @@ Bytes Script::multicast_rts(wire::Head& head) {
 /// Writes an RTR. `shared`: of a matched receive.
 Bytes Script::rtr(bool shared) {
   wire::Rtr made{};
-  made.key = name();
+  made.key = comm::Handle{name()};
   made.length = length();
   made.seen = job_.peer(hostile).next_out - input_.byte() % 20;
   made.generation = input_.byte();
@@ -205,7 +205,8 @@ Bytes Script::payload_of(wire::Type type, wire::Head& head) {
     case wire::Type::multicast_rts:
       return multicast_rts(head);
     case wire::Type::multicast_cts: {
-      const wire::MulticastCts made{name(), length(), length(), static_cast<std::int32_t>(input_.byte() % 4), 0};
+      const wire::MulticastCts made{comm::Handle{name()}, length(), length(),
+                                    static_cast<std::int32_t>(input_.byte() % 4), 0};
       append(payload, made);
       break;
     }
@@ -234,7 +235,7 @@ Bytes Script::payload_of(wire::Type type, wire::Head& head) {
     case wire::Type::shared_copy:
       return rtr(type == wire::Type::shared_copy);
     case wire::Type::cts: {
-      const wire::Cts made{name(), length(), length()};
+      const wire::Cts made{comm::Handle{name()}, length(), length()};
       append(payload, made);
       break;
     }

@@ -200,7 +200,7 @@ void WireDriver::sent(std::span<const std::byte> packet) {
       wire::Rtr rtr;
       FUZZ_CHECK(wire::take(payload, rtr) && payload.size() == rtr.rkey);
       rtrs.push_back(rtr);
-      name = rtr.key;
+      name = word_of(rtr.key);
     }
     if (name != 0) handles.push_back(name);
   }

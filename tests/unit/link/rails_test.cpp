@@ -356,7 +356,7 @@ class TwoDestinations : public testing::Test {
     comm::Request& request = comm::request_of(&receive_);
     engine().matcher.cancel(request.session->match, request.receive.node);  // as if matched
     request.stage = comm::Request::Stage::moving;
-    comm::rendezvous::stream(engine(), request, engine().peer(1), 77, memory_.size());
+    comm::rendezvous::stream(engine(), request, engine().peer(1), comm::Handle{77}, memory_.size());
     key_ = request.handle;
   }
   ~TwoDestinations() override { engine().unlock(); }
@@ -384,7 +384,7 @@ class TwoDestinations : public testing::Test {
   std::vector<canele_session_t*> s_;
   std::vector<char> memory_ = std::vector<char>(100'000);
   canele_request_t receive_{};
-  std::uint64_t key_ = 0;
+  comm::Handle key_ = comm::Handle::none;
 };
 
 TEST_F(TwoDestinations, OfOneTransferAreNotTaken) {

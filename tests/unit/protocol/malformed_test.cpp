@@ -34,7 +34,7 @@ Bytes bytes_of(const T& value) {
 
 Bytes blocked(const wire::BlockedEnvelope& place, std::uint32_t batch, std::uint16_t session = 0) {
   Bytes payload = bytes_of(place);
-  const Bytes announced = bytes_of(wire::Rts{1, 10, 0, 0, 0, 0, 0, {}, 0});
+  const Bytes announced = bytes_of(wire::Rts{comm::Handle{1}, 10, 0, 0, 0, 0, 0, {}, comm::Handle::none});
   payload.insert(payload.end(), announced.begin(), announced.end());
   return chunk(wire::Type::blocked_envelope, 1, batch, session, payload);
 }
@@ -76,23 +76,27 @@ TEST_F(Malformed, EachKindOfMalformedPacketHasItsReason) {
       none,
       Bytes(5),
       chunk(static_cast<wire::Type>(77), 0, 0, 0, none),
-      chunk(wire::Type::eager, 1, 2, 999, none),                                              // session not announced
-      chunk(wire::Type::eager, 1, 9, 0, none),                                                // number out of order
-      chunk(wire::Type::eager_sync, 1, 2, 0, Bytes(3)),                                       // no handle
-      chunk(wire::Type::rts, 1, 2, 0, Bytes(10)),                                             // cut
-      chunk(wire::Type::rts, 1, 2, 0, bytes_of(wire::Rts{1, 10, 5, 0, 0, 0, 0, {}, 0})),      // header missing
-      chunk(wire::Type::rts, 1, 2, 0, bytes_of(wire::Rts{1, 10, 0, 60000, 0, 0, 0, {}, 0})),  // rkey missing
-      chunk(wire::Type::cts, 12345, 0, 0, bytes_of(wire::Cts{1, 0, 10})),                     // no such send
+      chunk(wire::Type::eager, 1, 2, 999, none),         // session not announced
+      chunk(wire::Type::eager, 1, 9, 0, none),           // number out of order
+      chunk(wire::Type::eager_sync, 1, 2, 0, Bytes(3)),  // no handle
+      chunk(wire::Type::rts, 1, 2, 0, Bytes(10)),        // cut
+      chunk(wire::Type::rts, 1, 2, 0,
+            bytes_of(wire::Rts{comm::Handle{1}, 10, 5, 0, 0, 0, 0, {}, comm::Handle::none})),  // header missing
+      chunk(wire::Type::rts, 1, 2, 0,
+            bytes_of(wire::Rts{comm::Handle{1}, 10, 0, 60000, 0, 0, 0, {}, comm::Handle::none})),  // rkey missing
+      chunk(wire::Type::cts, 12345, 0, 0, bytes_of(wire::Cts{comm::Handle{1}, 0, 10})),            // no such send
       chunk(wire::Type::fin, 12345, 0, 0, Bytes(4)),
       chunk(wire::Type::fin, 12345, 0, 0, Bytes(1)),
       chunk(wire::Type::ack, ~std::uint64_t{0}, 0, 0, none),
       chunk(wire::Type::rtr, 1, 0, 0, Bytes(10)),
-      chunk(wire::Type::rtr, 1, 0, 0, bytes_of(wire::Rtr{1, 10, 0, 1, 0, 30, 0})),     // rkey missing
-      chunk(wire::Type::rtr, 1, 0, 999, bytes_of(wire::Rtr{1, 10, 0, 1, 0, 0, 0})),    // session not announced
-      chunk(wire::Type::rtr, 1, 0, 0, bytes_of(wire::Rtr{1, 10, 0, 1, 60000, 0, 0})),  // no such line
+      chunk(wire::Type::rtr, 1, 0, 0, bytes_of(wire::Rtr{comm::Handle{1}, 10, 0, 1, 0, 30, 0})),  // rkey missing
+      chunk(wire::Type::rtr, 1, 0, 999,
+            bytes_of(wire::Rtr{comm::Handle{1}, 10, 0, 1, 0, 0, 0})),  // session not announced
+      chunk(wire::Type::rtr, 1, 0, 0, bytes_of(wire::Rtr{comm::Handle{1}, 10, 0, 1, 60000, 0, 0})),  // no such line
       chunk(wire::Type::shared_copy, 1, 0, 0, Bytes(10)),
-      chunk(wire::Type::shared_copy, 1, 0, 0, bytes_of(wire::Rtr{1, 10, 0, 1, 0, 30, 0})),  // rkey missing
-      share(12345, wire::Rtr{1, 10, 0, 1, 0, 16, 0}),                                       // no such send
+      chunk(wire::Type::shared_copy, 1, 0, 0,
+            bytes_of(wire::Rtr{comm::Handle{1}, 10, 0, 1, 0, 30, 0})),  // rkey missing
+      share(12345, wire::Rtr{comm::Handle{1}, 10, 0, 1, 0, 16, 0}),     // no such send
       chunk(wire::Type::copy_done, 12345, 0, 0, Bytes(4)),
       chunk(wire::Type::copy_done, 12345, 0, 0, Bytes(1)),
       chunk(wire::Type::credit, 1, 0, 0, none),                                    // less than before
@@ -111,7 +115,9 @@ TEST_F(Malformed, EachKindOfMalformedPacketHasItsReason) {
   long_size.resize(long_size.size() - 1);
   EXPECT_TRUE(give(long_size).is_violation());
   EXPECT_TRUE(give(chunk(wire::Type::eager, 1, 2, 0, none)).is_ok()) << "good packets are still taken";
-  EXPECT_TRUE(give(chunk(wire::Type::rts, 1, 3, 0, bytes_of(wire::Rts{1, 99999, 0, 0, 0, 0, 0, {}, 7}))).is_violation())
+  EXPECT_TRUE(give(chunk(wire::Type::rts, 1, 3, 0,
+                         bytes_of(wire::Rts{comm::Handle{1}, 99999, 0, 0, 0, 0, 0, {}, comm::Handle{7}})))
+                  .is_violation())
       << "no such receive";
 }
 
@@ -173,7 +179,8 @@ TEST_F(Malformed, MoreThanWasGrantedIsRefused) {
 
 TEST_F(Malformed, RandomAndMutatedPacketsNeverCrash) {
   std::mt19937_64 random(20'261'120);
-  const Bytes good = chunk(wire::Type::rts, 7, 2, 0, bytes_of(wire::Rts{1, 100, 0, 0, 0, 0, 0, {}, 0}));
+  const Bytes good =
+      chunk(wire::Type::rts, 7, 2, 0, bytes_of(wire::Rts{comm::Handle{1}, 100, 0, 0, 0, 0, 0, {}, comm::Handle::none}));
   int refused = 0;
   for (int i = 0; i < 200'000; ++i) {
     Bytes packet = good;
