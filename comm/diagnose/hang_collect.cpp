@@ -78,9 +78,9 @@ Waiting who_waits(Engine& engine, std::uint64_t now_ns) {
 
 HangReport::RailState state_of(const Rail& rail) {
   if (rail.instance == nullptr) return HangReport::RailState::unknown;
-  if (rail.dead) return HangReport::RailState::failed;
-  if (!rail.up) return HangReport::RailState::connecting;
-  if (rail.full) return HangReport::RailState::full;
+  if (rail.connection == Connection::failed) return HangReport::RailState::failed;
+  if (!rail.is_connected()) return HangReport::RailState::connecting;
+  if (rail.is_full()) return HangReport::RailState::full;
   return rail.packet != nullptr ? HangReport::RailState::sending : HangReport::RailState::up;
 }
 

@@ -91,7 +91,7 @@ State state_of_queued(const Peer& peer) {
     case Peer::State::connecting:
       return State::waits_for_connection;
     default:
-      return peer.rail->full ? State::queued_rail_full : State::queued;
+      return peer.rail->is_full() ? State::queued_rail_full : State::queued;
   }
 }
 
@@ -101,7 +101,7 @@ State state_of_named(const Peer& peer, const Request& request) {
   if (request.copying) return State::copying;
   if (request.expected == 0) return State::waits_for_cts;
   if (request.moved == request.expected) return State::waits_for_end;
-  return peer.rail->full ? State::sends_data_rail_full : State::sends_data;
+  return peer.rail->is_full() ? State::sends_data_rail_full : State::sends_data;
 }
 
 /// Adds the sends whose envelope has not left its backlog or its packet. Data transfers wait there as well, but

@@ -203,6 +203,7 @@ Rail& add_rail(Peer& peer, DriverInstance* instance) {
   Rail& rail = *peer.rails.back();
   rail.peer = &peer;
   rail.instance = instance;
+  if (peer.disconnected()) rail.connection = Connection::disconnected;
   rail.sent_op.kind = OpKind::sent;
   rail.sent_op.rail = &rail;
   std::sort(peer.rails.begin(), peer.rails.end(), [](const auto& a, const auto& b) {
@@ -218,7 +219,7 @@ void try_driver(Engine& engine, Peer& peer, DriverInstance& instance, drivers::A
   Rail& rail = add_rail(peer, &instance);
   rail.address = std::move(address);
   if (!instance.memory_only()) {
-    rail.state = Rail::State::connect;
+    transition(rail, Transmit::connecting);
     instance.push_flush(rail);
     return;
   }
@@ -226,7 +227,8 @@ void try_driver(Engine& engine, Peer& peer, DriverInstance& instance, drivers::A
     engine.driver_set.polled.push_back(&instance);
     engine.after_unlock.wake(engine.sleeper);
   }
-  rail.dead = instance.driver->connect(peer.rank, rail.address) == drivers::Status::failed;
+  const bool reaches = instance.driver->connect(peer.rank, rail.address) != drivers::Status::failed;
+  if (!reaches) transition(rail, Connection::failed);
 }
 
 /// Starts to connect through every driver of a group. Returns false if none of them may reach the peer, or if the peer
@@ -269,11 +271,11 @@ void connect(Engine& engine, Peer& peer) {
 /// completes such a transfer first; else it is the first one. An estimate alone does not change the user's order.
 static void choose_rail(Peer& peer) {
   constexpr std::uint64_t large = 1 << 20;
-  const auto measured = [](const auto& rail) { return !rail->up || rail->instance->costs.measured; };
+  const auto measured = [](const auto& rail) { return !rail->is_connected() || rail->instance->costs.measured; };
   const bool by_cost = std::all_of(peer.rails.begin(), peer.rails.end(), measured);
   Rail* best = nullptr;
   for (const auto& rail : peer.rails) {
-    if (!rail->up) continue;
+    if (!rail->is_connected()) continue;
     if (best == nullptr || (by_cost && rail->instance->costs.time_ns(large) < best->instance->costs.time_ns(large))) {
       best = rail.get();
     }
@@ -283,7 +285,7 @@ static void choose_rail(Peer& peer) {
 
 /// Marks the rail as usable.
 static void rail_up(Engine& engine, Rail& rail) {
-  rail.up = true;
+  transition(rail, Connection::up);
   rail.instance->connected_peers.fetch_add(1, std::memory_order_relaxed);
   if (!rail.instance->memory_only()) {
     engine.driver_set.system_peers.fetch_add(1, std::memory_order_relaxed);
@@ -292,8 +294,10 @@ static void rail_up(Engine& engine, Rail& rail) {
   }
 }
 
-bool rail_down(Engine& engine, Rail& rail) {
-  if (!std::exchange(rail.up, false)) return false;
+bool rail_down(Engine& engine, Rail& rail, Connection to) {
+  const bool was_connected = rail.is_connected();
+  transition(rail, to);
+  if (!was_connected) return false;
   rail.instance->connected_peers.fetch_sub(1, std::memory_order_relaxed);
   if (!rail.instance->memory_only()) engine.driver_set.system_peers.fetch_sub(1, std::memory_order_relaxed);
   return true;
@@ -314,11 +318,10 @@ Rail* connected(Engine& engine, DriverInstance& instance, int rank) {
   }
   Rail* rail = peer.rail_of(instance);
   if (peer.disconnected()) return rail != nullptr ? rail : &add_rail(peer, &instance);
-  if (rail != nullptr && (rail->up || rail->dead)) return nullptr;
+  if (rail != nullptr && rail->connection != Connection::connecting) return nullptr;
   // Only drivers of one group keep their packets in a common order. So the group that connected first stays.
   if (peer.state == Peer::State::up && peer.rail->instance->group != instance.group) return nullptr;
   if (rail == nullptr) rail = &add_rail(peer, &instance);
-  if (rail->state == Rail::State::connect && !rail->in_flush) rail->state = Rail::State::idle;
   rail->local = instance.driver->is_local(rank);
   rail_up(engine, *rail);
   const bool several = std::count_if(engine.instances.begin(), engine.instances.end(),
@@ -345,9 +348,8 @@ Rail* connected(Engine& engine, DriverInstance& instance, int rank) {
 
 void rail_failed(Engine& engine, Rail& rail) {
   Peer& peer = *rail.peer;
-  if (rail.dead || peer.disconnected()) return;
-  rail.dead = true;
-  if (rail_down(engine, rail)) {
+  if (rail.connection == Connection::failed || peer.disconnected()) return;
+  if (rail_down(engine, rail, Connection::failed)) {
     choose_rail(peer);
     CANELE_COVER(rail_lost);
     sequencing::rail_lost(engine, peer, rail);
@@ -372,15 +374,15 @@ void driver_failed(Engine& engine, DriverInstance& instance, int rank, bool lost
   if (rank < 0 || rank >= engine.size) return;
   Peer& peer = engine.peer(rank);
   Rail* rail = peer.rail_of(instance);
-  if (rail == nullptr || rail->dead) return;
+  if (rail == nullptr || rail->connection == Connection::failed) return;
   if (peer.disconnected()) {
     CANELE_COVER(driver_releases_disconnected);
     return given_back(engine, *rail);
   }
   const bool leaving = closes_in_good_order(engine, peer);
-  const bool others =
-      std::any_of(peer.rails.begin(), peer.rails.end(), [&](const auto& one) { return one.get() != rail && one->up; });
-  if (peer.state == Peer::State::up && !rail->up) {
+  const bool others = std::any_of(peer.rails.begin(), peer.rails.end(),
+                                  [&](const auto& one) { return one.get() != rail && one->is_connected(); });
+  if (peer.state == Peer::State::up && !rail->is_connected()) {
     CANELE_COVER(unused_rail_failed);
     rail_failed(engine, *rail);  // it was not used
   } else if (peer.state == Peer::State::connecting && !lost) {

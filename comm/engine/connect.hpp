@@ -28,7 +28,7 @@ void resolve(Engine& engine, Peer& peer);
 void connect(Engine& engine, Peer& peer);
 Rail& add_rail(Peer& peer, DriverInstance* instance);
 /// Marks the rail as no longer usable. Returns false if it never was.
-bool rail_down(Engine& engine, Rail& rail);
+bool rail_down(Engine& engine, Rail& rail, Connection to);
 /// Handles the failure of one rail, before or after it was up. Other rails take over, or other drivers are tried.
 void rail_failed(Engine& engine, Rail& rail);
 /// Tells the peer that this rank leaves.

@@ -53,8 +53,7 @@ DriverInstance::DriverInstance(Context& owner, const drivers::DriverFactory& fro
 }
 
 void DriverInstance::push_flush(Rail& rail) {
-  assert(!rail.in_flush);
-  rail.in_flush = true;
+  assert(rail.in_flush());
   Rail* top = flush.load(std::memory_order_relaxed);
   do {
     rail.next_flush = top;
@@ -145,7 +144,8 @@ void DriverInstance::prefetch_hint(drivers::Rank from, std::span<const std::byte
   if (peer.state == Peer::State::left) return drivers::Take::taken;  // late bytes
   CANELE_COVER(packet_of_one_given_up);                              // the peer must learn of it on each of its rails
   Rail* rail = peer.rail_of(*this);
-  if (rail != nullptr && !rail->dead) peers::given_back(engine_of(context), *rail);  // with this answer
+  if (rail != nullptr && rail->connection != Connection::failed)
+    peers::given_back(engine_of(context), *rail);  // with this answer
   return drivers::Take::rejected;
 }
 
@@ -190,9 +190,15 @@ void DriverInstance::ready(drivers::Rank to) {
   const CallbackLock guard(*this);
   Peer& peer = context.peer(to);
   Rail* rail = peer.rail_of(*this);
-  if (rail == nullptr || rail->dead || peer.disconnected()) return;
-  rail->full = false;
-  if (rail->state == Rail::State::staged && !rail->in_flush) push_flush(*rail);
+  if (rail == nullptr || rail->connection == Connection::failed || peer.disconnected()) return;
+  if (rail->transmit == Transmit::full) {
+    transition(*rail, Transmit::idle);
+  } else if (rail->transmit == Transmit::blocked) {
+    transition(*rail, Transmit::unblocked);
+  } else if (rail->transmit == Transmit::refused) {
+    transition(*rail, Transmit::staged);
+    push_flush(*rail);
+  }
   context.mark_backlogged(peer);
 }
 

@@ -37,7 +37,7 @@ void drop_item(Engine& engine, const Peer& peer, strategies::Item& item) {
 
 /// Returns whether the packet of this rail is with its driver, or on its way there.
 bool is_with_driver(const Rail& rail, DriverInstance* by) {
-  return rail.packet != nullptr && (rail.in_flush || (rail.state == Rail::State::sending && rail.instance != by));
+  return rail.transmit == Transmit::staged || (rail.transmit == Transmit::sending && rail.instance != by);
 }
 
 void drop_backlog(Engine& engine, Peer& peer, DriverInstance* by) {
@@ -95,7 +95,9 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
   peer.error = error;
   peer.reason = reason;
   trace(Event::peer_failed, peer.rank);
-  for (const auto& rail : peer.rails) peers::rail_down(*this, *rail);
+  for (const auto& rail : peer.rails) {
+    if (rail->connection != Connection::failed) peers::rail_down(*this, *rail, Connection::disconnected);
+  }
   if (lost) {
     counters.add(Counter::peers_failed);
     log(LogLevel::warning, "rank " + std::to_string(peer.rank) + " is lost: " + std::string(reason));
@@ -128,13 +130,13 @@ void drop_packet(Engine& engine, Rail& rail) {
   }
   for (int i = 0; i < rail.packet->plan.count; ++i) drop_item(engine, *rail.peer, *rail.packet->plan.items[i]);
   rail.packet.reset();
-  rail.state = Rail::State::idle;
+  transition(rail, Transmit::idle);
 }
 
 void given_back(Engine& engine, Rail& rail) {
   Peer& peer = *rail.peer;
   assert(peer.disconnected());
-  if (!rail.in_flush) drop_packet(engine, rail);
+  if (!rail.in_flush()) drop_packet(engine, rail);
   async_get::drop(engine, peer, *rail.instance);
   if (peer.rail_group == nullptr) return;
   auto& destinations = peer.rail_group->destinations;
@@ -157,7 +159,9 @@ void launcher_failed(Engine& engine, int rank) {
 }
 
 void report_failure(Rail& rail) {
-  if (rail.dead || rail.failure_reported || rail.instance->driver->capabilities().detects_failure) return;
+  if (rail.connection == Connection::failed || rail.failure_reported ||
+      rail.instance->driver->capabilities().detects_failure)
+    return;
   CANELE_COVER(failure_left_to_the_driver);
   rail.failure_reported = true;
   rail.instance->push_failed(rail);

@@ -63,7 +63,7 @@ int flush(DriverInstance& instance) {
     drivers::Driver& driver = *instance.driver;
     const int rank = rail->peer->rank;
     DriverToken* const token = rail;
-    if (rail->state == Rail::State::connect) {
+    if (rail->transmit == Transmit::connecting) {
       rail->result = driver.connect(rank, rail->address);
     } else {
       Packet& packet = *rail->packet;

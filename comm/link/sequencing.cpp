@@ -23,7 +23,7 @@ Verdict take_next(Context& context, Peer& peer, std::span<const std::byte> bytes
 Verdict drain_early(Context& context, Peer& peer);
 void acknowledge(Context& context, Peer& peer, bool now);
 
-bool usable(const Rail& rail) { return rail.up && !rail.dead && rail.state == Rail::State::idle && !rail.full; }
+bool usable(const Rail& rail) { return rail.is_connected() && rail.transmit == Transmit::idle; }
 
 /// Makes a sequenced packet of the planned items. The items are then sent.
 std::shared_ptr<UnackedPacket> make_packet(Context& context, Peer& peer, const Plan& plan) {
@@ -47,22 +47,24 @@ bool put(Context& context, Rail& rail, const std::shared_ptr<UnackedPacket>& pac
   const iovec piece{packet->bytes.data(), packet->bytes.size()};
   packet->rail = &rail;
   if (rail.instance->memory_only()) {
-    rail.full = rail.instance->driver->send_packet(rail.peer->rank, &piece, 1, piece.iov_len,
-                                                   static_cast<DriverToken*>(&rail)) == Status::full;
-    return !rail.full;
+    const Status status =
+        rail.instance->driver->send_packet(rail.peer->rank, &piece, 1, piece.iov_len, static_cast<DriverToken*>(&rail));
+    if (status != Status::full) return true;
+    transition(rail, Transmit::full);
+    return false;
   }
   rail.packet = link::new_packet(context);
   rail.packet->pieces[rail.packet->piece_count++] = piece;
   rail.packet->size = piece.iov_len;
   rail.unacked = packet;
-  rail.state = Rail::State::staged;
+  transition(rail, Transmit::staged);
   rail.instance->push_flush(rail);
   return true;
 }
 
 /// Sends a piece of a bulk item on the rail that the item began on. Returns false if that rail cannot take it now.
 bool send_bulk(Context& context, Rail& asked, Request& request) {
-  if (request.bulk_rail == nullptr || request.bulk_rail->dead) request.bulk_rail = &asked;
+  if (request.bulk_rail == nullptr || request.bulk_rail->connection == Connection::failed) request.bulk_rail = &asked;
   return usable(*request.bulk_rail) && link::send_bulk(context, *request.bulk_rail, request);
 }
 
@@ -87,9 +89,11 @@ bool send_ack(Context& context, Rail& rail) {
 /// Sends what may go where no sequenced packet can. Returns false if there is nothing, or the rail cannot take it.
 bool feed_unsequenced(Context& context, const Peer& peer, Rail& rail) {
   if (peer.rail_group->ack_due) return send_ack(context, rail);
-  if (!peer.rail_group->closing || !peer.backlog->empty() || rail.rail_close_sent) return false;
+  if (!peer.rail_group->closing || !peer.backlog->empty() || rail.connection == Connection::closing) return false;
   CANELE_COVER(rail_close_sent);
-  return rail.rail_close_sent = put_alone(context, rail, wire::Type::rail_close, 0);
+  if (!put_alone(context, rail, wire::Type::rail_close, 0)) return false;
+  transition(rail, Connection::closing);
+  return true;
 }
 
 /// Gives one packet to one rail. Returns false if there is none for it, or the rail cannot take it.
@@ -159,7 +163,7 @@ void flush(Context& context, Peer& peer) {
   for (const auto& rail : peer.rails) {
     while (usable(*rail) && feed(context, peer, *rail)) {
     }
-    if (rail->up && rail->instance->memory_only()) link::doorbell(context, *rail);
+    if (rail->is_connected() && rail->instance->memory_only()) link::doorbell(context, *rail);
   }
 }
 
@@ -270,7 +274,7 @@ void close_rails(Context& context, Peer& peer) {
 bool rails_closed(const Peer& peer) {
   if (peer.rail_group == nullptr || !peer.rail_group->closing) return true;
   return std::all_of(peer.rails.begin(), peer.rails.end(),
-                     [](const auto& rail) { return !rail->up || rail->dead || rail->rail_close_sent; });
+                     [](const auto& rail) { return rail->connection != Connection::up; });
 }
 
 void rail_lost(Context& context, Peer& peer, Rail& rail) {
@@ -290,7 +294,7 @@ void rail_lost(Context& context, Peer& peer, Rail& rail) {
       restart(context, peer, request);
     }
   });
-  if (!rail.in_flush) take_back(context, rail);
+  if (!rail.in_flush()) take_back(context, rail);
   for (std::size_t i = 0; i < group.destinations.size();) {
     if (group.destinations[i].instance == rail.instance) {
       CANELE_COVER_RARE(destination_closed_by_a_dead_rail);
@@ -311,7 +315,7 @@ void take_back(Context& context, Rail& rail) {
   }
   rail.packet->plan.count = 0;
   link::free_packet(context, std::move(rail.packet));
-  rail.state = Rail::State::idle;
+  transition(rail, Transmit::idle);
 }
 
 }  // namespace canele::comm::sequencing

@@ -49,7 +49,7 @@ void flush(Context& context, Peer& peer) {
     sequencing::flush(context, peer);
     return;
   }
-  if (peer.rail->full) return;
+  if (peer.rail->is_full()) return;
   if (peer.rail->instance->memory_only()) {
     flush_memory(context, peer);
   } else {
@@ -63,22 +63,22 @@ namespace {
 
 void flush_memory(Context& context, Peer& peer) {
   Rail& rail = *peer.rail;
-  if (rail.state == Rail::State::blocked) {
+  if (rail.transmit == Transmit::unblocked) {
     if (!write_plan(context, peer, rail.packet->plan)) {
-      rail.full = true;
+      transition(rail, Transmit::blocked);
       return;
     }
     CANELE_COVER(blocked_plan_sent);
     free_packet(context, std::move(rail.packet));
-    rail.state = Rail::State::idle;
+    transition(rail, Transmit::idle);
   }
   const strategies::RailView view{rail.instance->driver->capabilities().max_packet, true};
-  while (!rail.full && !peer.backlog->empty()) {
+  while (rail.transmit == Transmit::idle && !peer.backlog->empty()) {
     Plan plan;
     peer.backlog->plan(view, plan);
     assert(plan.count > 0 && plan.size <= view.room);
     if (plan.items[0]->kind == strategies::Kind::bulk) {
-      rail.full = !write_bulk(context, rail, request_of(*plan.items[0]));
+      if (!write_bulk(context, rail, request_of(*plan.items[0]))) transition(rail, Transmit::full);
       continue;
     }
     for (int i = 0; i < plan.count; ++i) plan.items[i]->queued = false;
@@ -87,8 +87,7 @@ void flush_memory(Context& context, Peer& peer) {
       CANELE_COVER(plan_blocked);
       rail.packet = new_packet(context);
       rail.packet->plan = plan;
-      rail.state = Rail::State::blocked;
-      rail.full = true;
+      transition(rail, Transmit::blocked);
     }
   }
   doorbell(context, rail);
@@ -163,7 +162,7 @@ int bulk_pieces(const Request& request, std::size_t most, iovec* pieces, std::ve
 
 void flush_system(Context& context, Peer& peer) {
   Rail& rail = *peer.rail;
-  if (rail.state != Rail::State::idle || peer.backlog->empty() || delay(context, peer)) return;
+  if (rail.transmit != Transmit::idle || peer.backlog->empty() || delay(context, peer)) return;
   const drivers::Capabilities& capabilities = rail.instance->driver->capabilities();
   rail.packet = new_packet(context);
   Packet& packet = *rail.packet;
@@ -176,7 +175,7 @@ void flush_system(Context& context, Peer& peer) {
     peer.queued_bytes -= packet.plan.size;
     stage_items(context, peer, packet);
   }
-  rail.state = Rail::State::staged;
+  transition(rail, Transmit::staged);
   rail.instance->push_flush(rail);
 }
 
@@ -249,31 +248,31 @@ void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, Reque
 }  // namespace
 
 void driver_returned(Context& context, Rail& rail) {
-  rail.in_flush = false;
   Peer& peer = *rail.peer;
+  const bool connects = rail.transmit == Transmit::connecting;
+  assert(rail.in_flush());
+  if (connects) transition(rail, Transmit::idle);
   if (peer.disconnected()) {
-    const bool taken = rail.state == Rail::State::staged && rail.result == drivers::Status::pending;
+    const bool taken = !connects && rail.result == drivers::Status::pending;
     if (taken) {
       CANELE_COVER(packet_of_disconnected_pending);
-      rail.state = Rail::State::sending;  // until the driver gives the packet back
+      transition(rail, Transmit::sending);  // until the driver gives the packet back
     } else {
       CANELE_COVER(packet_of_disconnected_dropped);
       context.drop_packet(rail);
     }
     return;
   }
-  if (rail.state == Rail::State::connect) {
-    rail.state = Rail::State::idle;
-    if (rail.result == drivers::Status::failed && !rail.up) context.rail_failed(rail);
+  if (connects) {
+    if (rail.result == drivers::Status::failed && !rail.is_connected()) context.rail_failed(rail);
     context.mark_backlogged(peer);
     return;
   }
-  if (rail.dead) {
+  if (rail.connection == Connection::failed) {
     CANELE_COVER(packet_taken_back_late);
     sequencing::take_back(context, rail);
     return;
   }
-  assert(rail.state == Rail::State::staged);
   rail.last_packet_ns = context.platform.now_ns();
   for (const DeferredRegistration& late : rail.packet->late) late.request->registration = late.handle;
   rail.packet->late.clear();
@@ -283,19 +282,20 @@ void driver_returned(Context& context, Rail& rail) {
       break;
     case drivers::Status::pending:
       CANELE_COVER(packet_pending);
-      rail.state = Rail::State::sending;
+      transition(rail, Transmit::sending);
       break;
     case drivers::Status::full:
       CANELE_COVER(packet_found_full);
-      rail.full = true;
-      break;  // stays staged until ready()
+      transition(rail, Transmit::refused);
+      break;
     case drivers::Status::failed:
-      break;  // DriverEvents::failed() follows
+      transition(rail, Transmit::failing);
+      break;
   }
 }
 
 void packet_done(Context& context, Rail& rail, drivers::Status status) {
-  if (rail.packet == nullptr || rail.dead) return;
+  if (rail.packet == nullptr || rail.connection == Connection::failed) return;
   if (rail.peer->disconnected()) {
     CANELE_COVER(packet_of_disconnected_done);
     return context.drop_packet(rail);
@@ -320,7 +320,7 @@ void release_staged(Context& context, Rail& rail) {
   }
   free_packet(context, std::move(rail.packet));
   rail.unacked.reset();
-  rail.state = Rail::State::idle;
+  transition(rail, Transmit::idle);
 }
 
 }  // namespace
@@ -329,13 +329,14 @@ void release_staged(Context& context, Rail& rail) {
 
 bool send_bulk(Context& context, Rail& rail, Request& request) {
   if (rail.instance->memory_only()) {
-    rail.full = !write_bulk(context, rail, request);
-    return !rail.full;
+    if (write_bulk(context, rail, request)) return true;
+    transition(rail, Transmit::full);
+    return false;
   }
   rail.packet = new_packet(context);
   rail.packet->plan.put(request.item);
   stage_bulk(*rail.packet, rail.instance->driver->capabilities(), request);
-  rail.state = Rail::State::staged;
+  transition(rail, Transmit::staged);
   rail.instance->push_flush(rail);
   return true;
 }

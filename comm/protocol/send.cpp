@@ -103,7 +103,7 @@ bool send_reserved(Context& context, Peer& peer, const Session& session, std::ui
   const std::span<std::byte> room = driver.reserve(peer.rank, size);
   if (room.empty()) {
     CANELE_COVER(fast_packet_found_full);
-    peer.rail->full = true;
+    transition(*peer.rail, Transmit::full);
     return false;
   }
   CANELE_COVER(sent_fast_in_packet);

@@ -49,7 +49,7 @@ inline bool can_send_fast(const Peer* peer, const Session& session, std::size_t 
   drivers::Driver& driver = *rail.instance->driver;
   if (driver.send_inline(destination, head.data(), sizeof head, buffer, length) != drivers::Status::ok) [[unlikely]] {
     CANELE_COVER(inline_send_found_full);
-    rail.full = true;
+    transition(rail, Transmit::full);
     return false;
   }
   CANELE_COVER(sent_fast);
@@ -64,7 +64,7 @@ inline bool can_send_fast(const Peer* peer, const Session& session, std::size_t 
   const Rail& rail = *peer->rail;
   // A memory rail is flushed until its backlog is empty or the rail is full. So an idle rail of a peer that is not
   // backlogged has nothing queued.
-  return rail.state == Rail::State::idle && !rail.full && !peer->backlogged &&
+  return rail.transmit == Transmit::idle && !peer->backlogged &&
          peer->names.is_announced(session.wire, session.epoch) && wire::credit_cost_of_eager(length) <= peer->credit;
 }
 

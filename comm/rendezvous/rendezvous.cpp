@@ -160,7 +160,8 @@ int bulk_destination(Context& context, Peer& peer, const DriverInstance& instanc
   if (request == nullptr || request->receive.peer != &peer) return 0;
   if (offset >= request->expected || length > request->expected - offset) return 0;
   const Rail* rail = peer.rail_of(instance);
-  if (rail == nullptr || !rail->up) return 0;  // a connection that is not used, or that belongs to a disconnected peer
+  if (rail == nullptr || !rail->is_connected())
+    return 0;  // a connection that is not used, or that belongs to a disconnected peer
   if (request->receive.sink != nullptr) request->receive.sink->on_bulk_begun();
   std::size_t covered = 0;
   if (peer.rail_group == nullptr) return data::pieces(request->data, offset, length, out.data(), max, &covered);

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,6 +31,7 @@
 #include "comm/observe/hang_watch.hpp"
 #include "comm/state/credit.hpp"
 #include "comm/state/rail_group.hpp"
+#include "comm/state/rail_states.hpp"
 #include "comm/state/request.hpp"
 #include "comm/state/rtr_table.hpp"
 #include "comm/state/session_names.hpp"
@@ -79,38 +81,49 @@ struct DriverToken {
 struct alignas(64) Rail : DriverToken {
   static constexpr std::size_t longest_inline = 232;  ///< in bytes, whatever the driver supports
   static constexpr std::size_t longest_fast = 16 * 1024;
-  enum class State : std::uint8_t {
-    idle,     ///< can take a packet.
-    connect,  ///< system-call driver: waits until its server connects.
-    blocked,  ///< memory driver: has a plan for which the driver was full.
-    staged,   ///< system-call driver: has a packet that waits for its server.
-    sending   ///< the driver has the packet; its memory is in use.
-  };
   Peer* peer = nullptr;
   DriverInstance* instance = nullptr;
-  State state = State::idle;
-  bool up = false;                   ///< connected.
-  bool dead = false;                 ///< has failed: carries nothing more, in either direction.
-  bool local = false;                ///< data on this rail does not leave the host; known once connected.
-  std::size_t inline_limit = 0;      ///< shorter messages, in bytes, go in one inline send.
-  std::size_t fast_limit = 0;        ///< other messages shorter than this go in a packet of their own; 0: no fast path.
-  bool full = false;                 ///< the driver reported full; ready() will follow.
-  bool rail_close_sent = false;      ///< carries nothing more that this rank sends.
-  bool delayed = false;              ///< in the engine's list of rails that wait for the next progress call.
-  std::uint64_t last_packet_ns = 0;  ///< when the last one was sent, for drivers with a gap.
-  std::unique_ptr<Packet> packet;    ///< of a system-call driver, or a blocked plan.
+  Transmit transmit = Transmit::idle;              ///< changed by transition() only, like the connection.
+  Connection connection = Connection::connecting;  ///< initially `disconnected` in a peer that is so.
+  /// Data on this rail does not leave the host; known once connected. A property of the driver's path, in every state.
+  bool local = false;
+  std::size_t inline_limit = 0;  ///< shorter messages, in bytes, go in one inline send.
+  std::size_t fast_limit = 0;    ///< other messages shorter than this go in a packet of their own; 0: no fast path.
+  /// In the engine's list of rails that wait for the next progress call. No state, because a rail whose backlog has
+  /// grown meanwhile transmits, and stays in the list.
+  bool delayed = false;
+  std::uint64_t last_packet_ns = 0;        ///< when the last one was sent, for drivers with a gap.
+  std::unique_ptr<Packet> packet;          ///< of a system-call driver, or a blocked plan.
   std::shared_ptr<UnackedPacket> unacked;  ///< several rails: what `packet` points into.
-  bool in_flush = false;                   ///< on its way to the driver's server, or not back yet.
   drivers::Address address;                ///< where to connect.
   drivers::SharedLines lines;              ///< see rendezvous/receiver_initiated.hpp.
   Rail* next_flush = nullptr;
-  bool failure_reported = false;  ///< the launcher has reported the peer's death, and the driver has been told
+  /// The launcher has reported the peer's death, and the driver has been told. No state, because the rail goes on as
+  /// before until the driver reports failed().
+  bool failure_reported = false;
   Rail* next_failed = nullptr;
   drivers::Status result = drivers::Status::ok;  ///< of the last hand-over
   struct SentOp : Op {
     Rail* rail = nullptr;
   } sent_op;
+
+  bool is_connected() const { return connection == Connection::up || connection == Connection::closing; }
+  /// Returns whether the driver owes a ready().
+  bool is_full() const {
+    return transmit == Transmit::full || transmit == Transmit::blocked || transmit == Transmit::refused;
+  }
+  /// Returns whether the rail is on its way to the driver's server, or not back yet.
+  bool in_flush() const { return transmit == Transmit::staged || transmit == Transmit::connecting; }
 };
+
+inline void transition(Rail& rail, Connection to) {
+  assert(connection_transitions.allows(rail.connection, to) && "no such transition of a rail's connection");
+  rail.connection = to;
+}
+inline void transition(Rail& rail, Transmit to) {
+  assert(transmit_transitions.allows(rail.transmit, to) && "no such transition of what a rail transmits");
+  rail.transmit = to;
+}
 
 /// State of one peer. With many active peers this state falls out of the nearest cache. So what a short message needs,
 /// on any path, is in the first two cache lines.
@@ -155,8 +168,9 @@ struct alignas(64) Peer {
   }
   /// Returns whether a rail may still come up.
   bool connects() const {
-    return std::any_of(rails.begin(), rails.end(),
-                       [](const auto& one) { return one->instance != nullptr && !one->up && !one->dead; });
+    return std::any_of(rails.begin(), rails.end(), [](const auto& one) {
+      return one->instance != nullptr && one->connection == Connection::connecting;
+    });
   }
   bool disconnected() const { return state >= State::left; }
   /// Returns whether nothing is queued for the peer and no packet is on its way to a driver.

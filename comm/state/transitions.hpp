@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The table of the transitions that an enum of states allows: a constant, for any thread.
+//
+// The owner of the state has the only function that changes it, and that function asserts allows(). The check costs a
+// load, a shift and a branch, so it stays on in release builds. A transition from a state to itself is a transition,
+// too: it is allowed only if the table lists it.
+//
+// Rejected: a function for each event. Most states here are reached by one event, and a table reads as a picture does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+
+namespace canele::comm {
+
+/// Allowed transitions of an enum whose values are 0 to `count` - 1.
+template <class State, std::size_t count>
+class Transitions {
+  static_assert(count <= 16, "a row is 16 bits");
+
+ public:
+  struct Row {
+    State from;
+    std::initializer_list<State> to;
+  };
+
+  constexpr Transitions(std::initializer_list<Row> rows) {
+    for (const Row& row : rows) {
+      for (const State to : row.to) rows_[index(row.from)] |= static_cast<std::uint16_t>(1u << index(to));
+    }
+  }
+  constexpr bool allows(State from, State to) const { return (rows_[index(from)] >> index(to) & 1u) != 0; }
+
+ private:
+  static constexpr std::size_t index(State state) { return static_cast<std::size_t>(state); }
+
+  std::uint16_t rows_[count] = {};
+};
+
+}  // namespace canele::comm
