@@ -163,7 +163,7 @@ int Collective::start_async(const std::shared_ptr<const collectives::Schedule>& 
   prepare_send(request, group_->session, group_->engine.rank, group_->started,
                canele_data_contiguous(nullptr, call.length), 0);
   if (!collectives::start(*group_, schedule, work, request, profile_of(*schedule))) {
-    request.stage = Request::Stage::idle;
+    transition(request, Request::Stage::idle);
     request.kind = Request::Kind::null;
     return no_memory("messages");
   }

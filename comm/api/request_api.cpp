@@ -139,7 +139,7 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
     return reject_source(engine, source);
   prepare_outcome(*request, *session, Request::Kind::receive);
   request->unbound = unbound;
-  request->stage = Request::Stage::posted;
+  transition(*request, Request::Stage::posted);
   const Posting posting{request, session, tag & mask, mask, source, data};
   const bool quiet = request->word.load(std::memory_order_relaxed) == 0;  // no callback is due, whatever happens
   if (engine.try_lock_to_post()) {

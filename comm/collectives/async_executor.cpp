@@ -460,7 +460,7 @@ bool start(Group& group, std::shared_ptr<const Schedule> schedule, const Work& w
   AsyncExecutor* const executor = make(group, std::move(schedule), work, user);
   if (executor == nullptr) return false;
   split(*executor, profile);
-  user.stage = Request::Stage::moving;
+  transition(user, Request::Stage::moving);
   group.engine.submit(executor->begins);
   begin_first(*executor);
   if (profile != nullptr) end_call(*executor);

@@ -305,7 +305,7 @@ inline void BlockingExecutor::await_some() {
 [[gnu::always_inline]] inline receive_path::Accepted BlockingExecutor::post_locked(const Step& step,
                                                                                    Request& request) const {
   prepare_outcome(request, group_.session, Request::Kind::receive);
-  request.stage = Request::Stage::posted;
+  transition(request, Request::Stage::posted);
   canele_data_t data{};
   data.base = place_->at(step.to);
   data.length = step.to.length;

@@ -45,8 +45,8 @@ HangReport::Request row_of(const Candidate& one) {
     row.tag = request.status_tag;
   }
   if (one.state != State::copying) {  // while copying, these numbers belong to the copying thread
-    row.moved = request.credit_blocked ? 0 : request.moved;
-    row.wanted = request.credit_blocked ? 0 : request.expected;
+    row.moved = request.is_blocked() ? 0 : request.moved;
+    row.wanted = request.is_blocked() ? 0 : request.expected;
   }
   return row;
 }
@@ -110,7 +110,7 @@ void add_queued(const Engine& engine, Rows& rows) {
   for (const auto& peer : engine.active_peers) {
     const auto add = [&](const strategies::Item& item, State state) {
       if (item.kind != strategies::Kind::envelope) return;
-      if (!request_of_item(item).credit_blocked) rows.add(request_of_item(item), state);
+      if (!request_of_item(item).is_blocked()) rows.add(request_of_item(item), state);
     };
     const Request* blocked = peer->blocked_sends != nullptr ? peer->blocked_sends->first : nullptr;
     for (; blocked != nullptr; blocked = blocked->blocked_next) rows.add(*blocked, State::waits_for_credit);
@@ -125,7 +125,7 @@ void add_queued(const Engine& engine, Rows& rows) {
 
 void add_named(Engine& engine, Rows& rows) {
   engine.sends.each([&](const Request& request) {
-    if (request.stage != Request::Stage::moving) return;  // its envelope is still in the backlog or in a packet
+    if (!request.is_moving()) return;  // its envelope is still in the backlog or in a packet
     rows.add(request, state_of_named(*engine.peers[request.rank], request));
   });
 }

@@ -17,7 +17,8 @@ std::size_t size_in_packet(const Context& context, const Request& request);
 }  // namespace
 
 void join_backlog(Context& context, Peer& peer, Request& request) {
-  if (!request.advertising) count_message(context, peer, request);  // a blocked envelope counts when it is taken
+  const bool advertising = request.stage == Request::Stage::advertising;
+  if (!advertising) count_message(context, peer, request);  // a blocked envelope counts when it is taken
   request.item.kind = strategies::Kind::envelope;
   request.item.size = static_cast<std::uint32_t>(size_in_packet(context, request));
   request.item.flow_session = request.session->number;
@@ -37,7 +38,7 @@ std::size_t size_in_packet(const Context& context, const Request& request) {
   if (!request.rendezvous) {
     return wire::chunk_size(request.data.length + (request.synchronous ? sizeof(std::uint64_t) : 0));
   }
-  const std::size_t ahead = request.advertising                                       ? sizeof(wire::BlockedEnvelope)
+  const std::size_t ahead = request.stage == Request::Stage::advertising              ? sizeof(wire::BlockedEnvelope)
                             : request.role == Request::InternalRole::destination_send ? context.route_size(request)
                                                                                       : 0;
   return wire::chunk_size(ahead + sizeof(wire::Rts) + request.header + drivers::MemoryKey::max_size);

@@ -131,7 +131,7 @@ void remove_from_backlog(Peer& peer, Request& request) {
 void restart(Context& context, Peer& peer, Request& request) {
   remove_from_backlog(peer, request);
   request.bulk_rail = nullptr;
-  if (request.fin_received) {
+  if (request.stage == Request::Stage::draining) {
     CANELE_COVER_RARE(restart_not_needed);
     context.sends.remove(request.handle);
     context.finish(request, CANELE_OK);

@@ -151,7 +151,7 @@ void prepare_internal(InternalRequest& request, Context& context, Session& sessi
   request.context = &context;
   request.session = &session;
   request.kind = Request::Kind::send;
-  request.stage = Request::Stage::posted;
+  transition(request, Request::Stage::posted);
   request.rank = to;
   new (&request.item) strategies::Item;
 }
@@ -164,7 +164,7 @@ void begin(Context& context, CallOp& op) {
   const std::size_t count = multicast.ranks.size();
   ++context.pending_sends;
   ++user.session->pending;
-  user.stage = Request::Stage::moving;
+  transition(user, Request::Stage::moving);
   multicast.id = context.multicasts.next_id++;
   context.multicasts.outgoing[multicast.id].reset(&multicast);
   context.multicasts.ended.push_back(false);

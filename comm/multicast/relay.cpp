@@ -121,7 +121,7 @@ void begin_child_send(Context& context, IncomingMulticast& incoming, Child& chil
   ++context.multicasts.session.pending;
   ++context.pending_sends;
   send.role = Request::InternalRole::child_send;
-  send.stage = Request::Stage::moving;
+  transition(send, Request::Stage::moving);
   send.rendezvous = send.needs_fin = true;
   send.tick = context.watch.tick();
   send.data = data;
@@ -463,7 +463,8 @@ Verdict on_multicast_done(Context& context, Peer& peer, const wire::Head& head, 
   if (send.finalized()) return Verdict::ok();
   if (send.moved != send.expected) {  // the rail has not given the last of the memory back
     CANELE_COVER(done_before_rail_returned);
-    send.fin_received = true;
+    const bool first = send.stage == Request::Stage::moving;  // a peer may repeat itself
+    if (first) transition(send, Request::Stage::draining);
   } else {
     CANELE_COVER(child_send_done);
     end_child_send(context, send, CANELE_OK);
@@ -505,7 +506,7 @@ void on_available_sent(Context& context, Request& request) {
   auto& send = static_cast<ChildSend&>(request);
   if (send.finalized() || send.moved != send.expected || send.item.queued) return;
   IncomingMulticast& incoming = *send.multicast;
-  if (send.fin_received) {
+  if (send.stage == Request::Stage::draining) {
     end_child_send(context, send, CANELE_OK);
   } else if (incoming.failed && send.transfer_id != Handle::none && send.expected < incoming.length) {
     CANELE_COVER(child_send_given_up);

@@ -72,7 +72,7 @@ bool begin(Context& context, IncomingMulticast& incoming) {
   fetch.context = &context;
   fetch.session = incoming.session;
   fetch.kind = Request::Kind::receive;
-  fetch.stage = Request::Stage::moving;
+  transition(fetch, Request::Stage::moving);
   fetch.role = Request::InternalRole::relay_buffer;
   fetch.rank = incoming.root;
   fetch.tick = context.watch.tick();

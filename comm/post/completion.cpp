@@ -37,7 +37,7 @@ void pooled_ended(canele_request_t* request, unsigned events, void* /*argument*/
   RequestPool& pool = r.context->request_pool;
   if (done.kind == CANELE_COMPLETE_QUEUE) {  // the thread that takes the entry gives the request back
     r.user = done.user;
-    r.stage = Request::Stage::listed;
+    transition(r, Request::Stage::listed);
     return static_cast<CompletionQueue*>(done.object)->push(r, QueueNode::Owner::pooled, r.context->platform);
   }
   if (done.kind == CANELE_COMPLETE_CALLBACK && (events & events_of(done)) != 0)
@@ -134,7 +134,7 @@ void deliver(const canele_completion_t& then, QueueNode& node, int error) {
 
 void push_to_queue(canele_request_t* request, unsigned /*events*/, void* argument) {
   Request& r = request_of(request);
-  r.stage = Request::Stage::listed;  // a post rejects this stage
+  transition(r, Request::Stage::listed);  // a post rejects this stage
   static_cast<CompletionQueue*>(argument)->push(r, QueueNode::Owner::request, r.context->platform);
 }
 

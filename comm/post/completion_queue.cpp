@@ -20,7 +20,7 @@ void take_request(Request& request, canele_entry_t& entry, bool pooled) {
   entry.source = request.rank;
   entry.tag = request.status_tag;
   entry.length = request.status_length;
-  request.stage = Request::Stage::idle;
+  transition(request, Request::Stage::idle);
   request.callback = nullptr;
   if (pooled) request.context->request_pool.give_back(static_cast<PooledRequest&>(request));
 }

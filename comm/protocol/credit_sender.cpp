@@ -56,7 +56,8 @@ void reopen(Context& context, Peer& peer) {
 
 void advertise(BlockedSends& list, Request& request, bool probe) {
   list.batch[list.batch_size++] = {&request, probe};
-  request.rendezvous = request.advertising = true;
+  request.rendezvous = true;
+  transition(request, Request::Stage::advertising);
 }
 
 /// Adds the oldest sends that fit a solicitation to the batch, as many as are likely to be taken. Returns false if none
@@ -143,6 +144,7 @@ void advance(Context& context, Peer& peer) {
   while (list.first != nullptr && pay(list.credit, *list.first)) {
     Request& request = *list.first;
     unlink(context, list, request);
+    transition(request, Request::Stage::posted);
     CANELE_COVER(blocked_sent_by_credit);
     link::join_backlog(context, peer, request);
   }
@@ -236,8 +238,12 @@ Verdict on_blocked_reply(Context& context, Peer& peer, std::uint64_t mask, std::
     Request* const request = list->batch[i].request;
     if (request == nullptr) mask |= std::uint64_t{1} << i;
     if (request == nullptr) continue;  // its cts or fin was faster
-    if (request->advertising) return Verdict::violation("it replies to a blocked envelope that it has not got");
-    if ((mask >> i & 1) == 0) continue;
+    if (request->stage == Request::Stage::advertising)
+      return Verdict::violation("it replies to a blocked envelope that it has not got");
+    if ((mask >> i & 1) == 0) {
+      transition(*request, Request::Stage::blocked);
+      continue;
+    }
     CANELE_COVER(blocked_envelope_taken);
     taken(context, peer, *request);
   }
@@ -263,7 +269,7 @@ void taken(Context& context, Peer& peer, Request& request) {
   BlockedSends& list = *peer.blocked_sends;
   if (const int place = list.place_in_batch(request); place < list.batch_size) list.batch[place].request = nullptr;
   unlink(context, list, request);
-  request.stage = Request::Stage::moving;
+  transition(request, Request::Stage::moving);
   link::count_message(context, peer, request);
   if (list.first == nullptr) reopen(context, peer);
 }
@@ -276,7 +282,10 @@ void drop(Context& context, Peer& peer) {
   while (list.first != nullptr) {
     Request& request = *list.first;
     unlink(context, list, request);
-    if (request.advertising) continue;  // the backlog, or its packet, ends it
+    if (request.stage == Request::Stage::advertising) {  // the backlog, or its packet, ends it
+      transition(request, Request::Stage::posted);
+      continue;
+    }
     if (request.handle != Handle::none) context.sends.remove(request.handle);
     CANELE_COVER(blocked_ended);
     context.finish(request, peer.error);

@@ -17,10 +17,10 @@ void item_sent(Context& context, Item& item) {
     return;
   }
   Request& request = request_of(item);
-  if (request.advertising) {
-    request.advertising = false;  // the send stays blocked until its envelope is taken
+  if (request.stage == Request::Stage::advertising) {
+    transition(request, Request::Stage::advertised);  // the send stays blocked until its envelope is taken
   } else if (request.rendezvous || request.synchronous) {
-    request.stage = Request::Stage::moving;  // from now on the peer knows of the send, and may answer
+    transition(request, Request::Stage::moving);  // from now on the peer knows of the send, and may answer
   } else {
     context.finish(request, CANELE_OK);
   }
@@ -35,7 +35,7 @@ void bulk_sent(Context& context, Peer& peer, Request& request, std::size_t bytes
     peer.backlog->remove(request.item);
     request.item.queued = false;
   }
-  if (request.needs_fin && !request.fin_received) {  // a rail may still lose the bytes
+  if (request.needs_fin && request.stage != Request::Stage::draining) {  // a rail may still lose the bytes
     CANELE_COVER(stream_sent_without_fin);
     if (request.role == Request::InternalRole::child_send) context.forward_paused(request);
     return;

@@ -19,7 +19,7 @@ namespace canele::comm::matched_unbound {
 /// Gives the message to the request, which has no buffer yet.
 inline void add(Context& context, Request& request, Message& message) {
   request.receive.message = &message;
-  request.stage = Request::Stage::matched_unbound;
+  transition(request, Request::Stage::matched_unbound);
   context.matched_unbound.append(message);
   message.links.chain = &request.receive.node;
 }

@@ -295,7 +295,7 @@ void bind(Context& context, Request& request) {
   CANELE_COVER(unbound_receive_bound);
   Message& message = matched_unbound::remove(context, request);
   request.unbound = false;
-  request.stage = Request::Stage::posted;
+  transition(request, Request::Stage::posted);
   consume(context, request, message);
 }
 

@@ -209,7 +209,7 @@ inline bool fits_fast_path(const Context& context, const Request& request, const
   count(context, request, peer, size);
   credit_receiver::released(context, peer, wire::credit_cost_of_eager(size));
   context.messages.release(message, sizeof message + size);
-  request.stage = Request::Stage::idle;
+  request.stage = Request::Stage::idle;  // from `posted`, which the same call has written
   context.publish(request, event::received | event::finalized);
 }
 

@@ -149,8 +149,9 @@ void update_fast_limits(const Context& context, Rail& rail) {
 
 void reprioritize(Context& context, ReprioritizeOp& op) {
   Request& request = *op.request;
-  const bool waits = request.kind == Request::Kind::send && request.stage == Request::Stage::posted;
-  if (waits && request.credit_blocked && !request.item.queued) {
+  const bool waits =
+      request.kind == Request::Kind::send && (request.stage == Request::Stage::posted || request.is_blocked());
+  if (waits && request.is_blocked() && !request.item.queued) {
     // Blocked sends leave in order, whatever their priority. The bulk data that follows obeys it.
     request.item.priority = op.priority;
     op.result = CANELE_OK;

@@ -49,7 +49,7 @@ bool consume(Context& context, Peer& peer, const Session& session, std::uint64_t
   constexpr std::size_t copy_limit = 2048;  // shorter payloads cost a gathering driver less to copy than one more piece
   Request& request = request_of(item);
   const auto session = static_cast<std::uint16_t>(request.session->wire);
-  if (request.advertising) {
+  if (request.stage == Request::Stage::advertising) {
     return {context.write_rts(
         peer, request, {{request.status_tag, 0, session, wire::Type::blocked_envelope, 0}, out, nullptr}, nullptr)};
   }

@@ -58,7 +58,7 @@ std::byte* write_rts(Context& context, Peer& peer, Request& request, const Chunk
   const std::size_t payload = sizeof rts + rts.header + rts.rkey;
   wire::Head head = chunk.head;
   std::byte* out = chunk.out;
-  if (request.advertising) {
+  if (request.stage == Request::Stage::advertising) {
     const wire::BlockedEnvelope blocked = credit_sender::describe(peer, request);
     head.type = wire::Type::blocked_envelope;
     head.seq = peer.blocked_sends->batch_number;

@@ -45,18 +45,19 @@ Verdict on_fin(Context& context, Peer& peer, Handle handle, std::span<const std:
   std::uint32_t outcome;
   Request* request = context.sends.find(handle);
   if (!wire::take(payload, outcome)) return Verdict::violation("an end of transfer is too short");
-  const bool under_way = request != nullptr && !request->credit_blocked && request->moved != request->expected;
+  const bool under_way = request != nullptr && !request->is_blocked() && request->moved != request->expected;
   if (request == nullptr || request->rank != peer.rank || !request->rendezvous || !request->announced() ||
       (under_way && !request->needs_fin) || request->role == Request::InternalRole::child_send) {
     return Verdict::violation("an end of transfer names no send that waits for one");
   }
   if (under_way) {  // the rail has not given the last of its memory back
     CANELE_COVER(fin_before_the_rail_let_go);
-    request->fin_received = true;
+    const bool first = request->stage == Request::Stage::moving;  // a peer may repeat itself
+    if (first) transition(*request, Request::Stage::draining);
     return Verdict::ok();
   }
   CANELE_COVER(fin_arrived);
-  if (request->credit_blocked) credit_sender::taken(context, peer, *request);
+  if (request->is_blocked()) credit_sender::taken(context, peer, *request);
   context.sends.remove(handle);
   async_get::deregister(peer, *request);
   context.finish(*request, send_path::decode_outcome(outcome));

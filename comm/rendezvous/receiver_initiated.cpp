@@ -60,8 +60,7 @@ Request* unanswered(Context& context, const Peer& peer, Handle handle, std::uint
   Request* const request = handle != Handle::none ? context.sends.find(handle) : nullptr;
   const bool is_it = request != nullptr && request->rank == peer.rank && request->session->number == session &&
                      request->status_tag == tag && request->role == Request::InternalRole::none &&
-                     request->stage == Request::Stage::moving && request->expected == 0 && !request->copying &&
-                     !request->credit_blocked;
+                     request->stage == Request::Stage::moving && request->expected == 0 && !request->copying;
   return is_it ? request : nullptr;
 }
 
@@ -150,7 +149,7 @@ void start_shared(Context& context, Request& request, Peer& peer, const rendezvo
   request.status_tag = parsed.head.tag;
   request.rank = peer.rank;
   request.status_length = parsed.rts.length;
-  request.stage = Request::Stage::moving;
+  transition(request, Request::Stage::moving);
   request.transfer_id = parsed.rts.handle;
   request.expected = 0;
   shared_copy::receive(context, request, peer, claims_of(peer, request), parsed.rkey);
@@ -297,7 +296,7 @@ Verdict on_shared_copy(Context& context, Peer& peer, Handle handle, std::span<co
   if (!shares(context, peer)) return Verdict::ok();  // then the receiver copies all
   if (rtr.line >= peer.rail->lines.count) return Verdict::violation("a shared copy names a line that is not there");
   const ChunkClaims claims(peer.rail->lines.theirs[rtr.line], rtr.generation);
-  if (sent->copying || sent->credit_blocked || sent->role != Request::InternalRole::none || !claims.acquired()) {
+  if (sent->copying || sent->is_blocked() || sent->role != Request::InternalRole::none || !claims.acquired()) {
     CANELE_COVER_RARE(share_not_joined);
     return Verdict::ok();
   }

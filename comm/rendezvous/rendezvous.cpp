@@ -26,7 +26,7 @@ static void on_bulk_progress(Context& context, Request& request, Peer& peer);
 static std::size_t rma_min_for(const Context& context, const Peer& peer);
 
 void start_transfer(Context& context, Request& request, Peer& peer, const RemoteSource& source) {
-  request.stage = Request::Stage::moving;
+  transition(request, Request::Stage::moving);
   request.moved = request.expected = 0;
   Sink* const sink = request.receive.sink;
   if (sink != nullptr && sink->attach_receive(context, request)) return;
@@ -106,7 +106,7 @@ Verdict on_cts(Context& context, Peer& peer, Handle handle, std::span<const std:
   wire::Cts cts;
   Request* request = context.sends.find(handle);
   if (!wire::take(payload, cts)) return Verdict::violation("a clear to send is too short");
-  const bool has_another = request != nullptr && !request->credit_blocked && request->expected != 0;
+  const bool has_another = request != nullptr && !request->is_blocked() && request->expected != 0;
   if (request == nullptr || request->rank != peer.rank || !request->rendezvous || has_another ||
       !request->announced() || request->role == Request::InternalRole::child_send) {
     return Verdict::violation("a clear to send names no send that waits for one");
@@ -117,7 +117,7 @@ Verdict on_cts(Context& context, Peer& peer, Handle handle, std::span<const std:
   }
   CANELE_COVER(cts_arrived);
   context.trace(Event::cts_received, peer.rank, request->session, request->status_tag, cts.length);
-  if (request->credit_blocked) credit_sender::taken(context, peer, *request);
+  if (request->is_blocked()) credit_sender::taken(context, peer, *request);
   async_get::deregister(peer, *request);  // the receiver does not fetch, or no longer
   request->transfer_id = cts.key;
   request->moved = cts.offset;

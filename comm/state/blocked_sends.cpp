@@ -111,7 +111,7 @@ void FlowTable::remove(Request& request) {
 }
 
 void BlockedSends::append(Request& request) {
-  request.credit_blocked = true;
+  transition(request, Request::Stage::blocked);
   request.blocked_next = nullptr;
   request.blocked_prev = last;
   (last != nullptr ? last->blocked_next : first) = &request;
@@ -122,7 +122,7 @@ void BlockedSends::append(Request& request) {
 }
 
 void BlockedSends::unlink(Request& request) {
-  assert(request.credit_blocked && count != 0);
+  assert(request.is_blocked() && count != 0);
   Request* const prev = request.blocked_prev;
   Request* const next = request.blocked_next;
   (prev != nullptr ? prev->blocked_next : first) = next;
@@ -130,7 +130,6 @@ void BlockedSends::unlink(Request& request) {
   if (cursor == &request) cursor = next;
   flows.remove(request);
   give_words_back(request);
-  request.credit_blocked = false;
   --count;
 }
 

@@ -19,11 +19,13 @@
 #include <canele/canele.h>
 
 #include <atomic>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 
 #include "comm/matching/node.hpp"
 #include "comm/state/queue_node.hpp"
+#include "comm/state/request_states.hpp"
 #include "comm/wire/handle.hpp"
 #include "ltask/parker.hpp"
 #include "ltask/submit_lock.hpp"
@@ -108,13 +110,7 @@ struct Direction {
 /// What an arrival reads, contiguous with the node behind it: one receive among many is not in the cache.
 struct Outcome {
   enum class Kind : std::uint8_t { null, send, receive };
-  enum class Stage : std::uint8_t {
-    idle,             ///< finalized, or never posted.
-    posted,           ///< submitted; a send: in the backlog.
-    matched_unbound,  ///< an unbound receive that has matched its message.
-    moving,           ///< data moves (rendezvous), or a synchronous send waits for its acknowledgement.
-    listed,           ///< finalized, and in a completion queue until the program takes it out.
-  };
+  using Stage = RequestStage;
   /// The role of an internal request, if any; see comm/multicast/state.hpp.
   enum class InternalRole : std::uint8_t {
     none,
@@ -134,18 +130,16 @@ struct Outcome {
   std::uint16_t told;         ///< 1: finalized, and a call has told the program so. See tell() and told_of_end().
   std::int32_t rank;          ///< destination, or source once known.
   Kind kind;
-  Stage stage;
-  bool synchronous;  ///< send: finalized only after the match
-  bool unbound;      ///< receive without a buffer
-  bool rendezvous;   ///< send: goes by RTS
-  bool cancelled;
-  bool fin_received;  ///< send: the receiver has all of the data, but a rail may still use the memory.
-  bool needs_fin;     ///< rendezvous: the sender keeps the data until FIN.
-  Handle handle;      ///< the peer's name for this request; none: it has no name. In a posted receive: it has an RTR
+  Stage stage;  ///< changed by transition(); a post writes it with its neighbours.
+  // These are flags, because each of them holds in several states.
+  bool synchronous;  ///< send: finalized only after the match. Fixed at post.
+  bool unbound;      ///< receive without a buffer. Fixed at post, until a buffer is bound.
+  bool rendezvous;   ///< send: goes by RTS. Fixed once the send has joined a backlog.
+  bool cancelled;    ///< how it ended.
+  bool copying;      ///< a local task copies chunks of it, even if it streams; see rendezvous/shared_copy.hpp.
+  bool needs_fin;    ///< rendezvous: the sender keeps the data until FIN. Fixed by the RTS.
+  Handle handle;     ///< the peer's name for this request; none: it has no name. In a posted receive: it has an RTR
   canele_data_t data;
-  bool credit_blocked;  ///< send: waits for credit.
-  bool advertising;     ///< send: credit-blocked, with its blocked envelope in the backlog or in a packet.
-  bool copying;         ///< a local task copies chunks of it; see rendezvous/shared_copy.hpp.
   InternalRole role;
   std::uint32_t tick;  ///< when it was posted; see observe/hang_watch.hpp
 };
@@ -192,9 +186,22 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask, QueueNode {
   }
 
   /// Returns whether the envelope of a send has left. Only then may the peer refer to the send: peers can guess names.
-  bool announced() const { return stage == Stage::moving || (credit_blocked && !advertising); }
+  bool announced() const { return is_moving() || stage == Stage::blocked || stage == Stage::advertised; }
+  /// Returns whether data moves, or an acknowledgement is due.
+  bool is_moving() const { return stage == Stage::moving || stage == Stage::draining; }
+  /// Returns whether a send is in its peer's list of sends without credit.
+  bool is_blocked() const {
+    return stage == Stage::blocked || stage == Stage::advertising || stage == Stage::advertised;
+  }
   bool finalized() const { return (word.load(std::memory_order_acquire) & event::finalized) != 0; }
 };
+
+inline void transition(Request& request, Request::Stage to) {
+  [[maybe_unused]] const std::uint32_t from =
+      request.kind == Request::Kind::receive ? receive_transitions.into(to) : send_transitions.into(to);
+  assert(send_transitions.contains(from, request.stage) && "no such transition of a request");
+  request.stage = to;
+}
 
 static_assert(sizeof(Request) <= CANELE_REQUEST_SIZE, "canele_request_t is too small");
 static_assert(sizeof(Outcome) + sizeof(Direction::Receive) == 192, "a plain receive is in the first half");

@@ -21,7 +21,7 @@ void prepare_send(Request& request, Session& session, int rank, std::uint64_t ta
   request.handle = Handle::none;
   request.moved = request.expected = 0;
   new (&request.item) strategies::Item;
-  request.stage = Request::Stage::posted;
+  request.stage = Request::Stage::posted;  // from `idle`, which prepare() has written
 }
 
 }  // namespace canele::comm

@@ -28,7 +28,7 @@ inline void prepare_outcome(Request& request, Session& session, Request::Kind ki
   request.kind = kind;  // eight bytes in order of their addresses: the compiler merges them into one store
   request.stage = Request::Stage::idle;
   request.synchronous = request.unbound = request.rendezvous = request.cancelled = false;
-  request.fin_received = request.needs_fin = false;
+  request.copying = request.needs_fin = false;
 }
 /// Returns true if no callback or queue is registered for the next use of a postable request. It may then end without
 /// events.
