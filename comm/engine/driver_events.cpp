@@ -112,9 +112,11 @@ drivers::Take DriverInstance::packet(drivers::Rank from, std::span<const std::by
 }
 
 drivers::RunTaken DriverInstance::packets(drivers::Rank from, const drivers::PacketRun& run) {
+  if (!memory_only()) [[unlikely]]
+    return DriverEvents::packets(from, run);
   Peer* const peer = context.peers[from];
   wants_hints = context.matcher.is_huge();
-  if (!memory_only() || wants_hints || peer == nullptr || peer->disconnected()) [[unlikely]]
+  if (wants_hints || peer == nullptr || peer->disconnected()) [[unlikely]]
     return DriverEvents::packets(from, run);
   const std::size_t length = run.length;
   receive_path::ReceiveBurst messages(context, *peer, length);
