@@ -186,6 +186,7 @@ void dump_counters(Engine& engine) {
 /// Writes the trace. The engine has stopped, so the log may be read without the lock.
 void dump_trace(Engine& engine) {
   if (engine.event_log == nullptr) return;
+  assume_lock();  // no other thread uses the engine any more
   const std::string file = file_of_rank(engine.lifecycle.settings->text(Setting::trace), engine.rank);
   const std::string problem = write_json(file, engine.event_log->to_json(engine.rank), "the trace (CANELE_TRACE)");
   if (!problem.empty()) engine.log(LogLevel::error, problem);

@@ -43,6 +43,7 @@
 #include "comm/collectives/steps.hpp"
 #include "comm/engine/deferred_work.hpp"
 #include "comm/state/request.hpp"
+#include "comm/state/under_lock.hpp"
 
 namespace canele::comm::collectives {
 
@@ -94,8 +95,8 @@ struct AsyncExecutor {
   const std::shared_ptr<const Schedule> schedule;
   const Work work;
   Request& user;
-  const std::uint64_t number;                      ///< number of this collective in its group
-  AsyncExecutor *next = nullptr, *prev = nullptr;  ///< in the group's list; under the engine's lock
+  const std::uint64_t number;  ///< number of this collective in its group
+  AsyncExecutor *next CANELE_LOCKED = nullptr, *prev CANELE_LOCKED = nullptr;  ///< in the group's list
 
   StepState* states = nullptr;
   Transfer* transfers = nullptr;

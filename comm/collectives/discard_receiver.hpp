@@ -18,6 +18,7 @@
 #include <deque>
 
 #include "comm/engine/engine.hpp"
+#include "comm/state/under_lock.hpp"
 #include "ltask/task.hpp"
 
 namespace canele::comm::collectives {
@@ -56,7 +57,7 @@ class ShutdownDiscards {
   void on_session_announced(Session& session);
   static void start(ltask::Task& task);
 
-  std::deque<One> all_;  ///< under the engine's lock
+  std::deque<One> all_ CANELE_LOCKED;
 };
 
 }  // namespace canele::comm::collectives

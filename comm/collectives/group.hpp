@@ -44,6 +44,7 @@
 #include "comm/collectives/override.hpp"
 #include "comm/collectives/split_policy.hpp"
 #include "comm/engine/engine.hpp"
+#include "comm/state/under_lock.hpp"
 #include "ltask/task.hpp"
 
 namespace canele::comm::collectives {
@@ -215,9 +216,8 @@ class Group final : public std::enable_shared_from_this<Group> {
   const std::vector<int> ranks_;
   const int size_, rank_;
   std::atomic<std::uint64_t> ending_{0};  ///< code and rank; 0: the group has not failed.
-  AsyncExecutor* executors_ = nullptr;    ///< under the engine's lock
-  bool notice_pending_ =
-      false;  ///< under the engine's lock: a notice has come and has not been read yet; prevents close()
+  AsyncExecutor* executors_ CANELE_LOCKED = nullptr;
+  bool notice_pending_ CANELE_LOCKED = false;  ///< a notice has come and has not been read yet; prevents close()
   struct NoticeTask : ltask::Task {
     Group* group = nullptr;
   } notice_task_;

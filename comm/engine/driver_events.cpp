@@ -16,19 +16,20 @@
 #include "comm/rendezvous/async_get.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
 #include "comm/state/driver_instance.hpp"
+#include "comm/state/under_lock.hpp"
 #include "ltask/coverage.hpp"
 
 namespace canele::comm {
 namespace {
 
 /// Holds the engine's lock during a callback, unless the caller has it already.
-class CallbackLock {
+class CANELE_SCOPED_CAPABILITY CallbackLock {
  public:
-  explicit CallbackLock(DriverInstance& instance)
+  explicit CallbackLock(DriverInstance& instance) CANELE_TAKES_LOCK
       : engine_(instance.memory_only() ? nullptr : &engine_of(instance.context)) {
     if (engine_ != nullptr) engine_->lock_for_callback();
   }
-  ~CallbackLock() {
+  ~CallbackLock() CANELE_RELEASE() {
     if (engine_ != nullptr) engine_->unlock();
   }
   CallbackLock(const CallbackLock&) = delete;
@@ -81,6 +82,7 @@ Rail* DriverInstance::take_flush() {
 // Rare cases are out of line: the registers that they need would be saved and restored for every packet.
 drivers::Take DriverInstance::packet(drivers::Rank from, std::span<const std::byte> bytes) {
   if (!memory_only()) return present_locked(from, bytes);
+  assume_lock();  // a memory-only driver is polled under it
   wants_hints = context.matcher.is_huge();
   if (wants_hints) [[unlikely]]
     return present_with_prefetch(from, bytes);
@@ -114,6 +116,7 @@ drivers::Take DriverInstance::packet(drivers::Rank from, std::span<const std::by
 drivers::RunTaken DriverInstance::packets(drivers::Rank from, const drivers::PacketRun& run) {
   if (!memory_only()) [[unlikely]]
     return DriverEvents::packets(from, run);
+  assume_lock();  // a memory-only driver is polled under it
   Peer* const peer = context.peers[from];
   wants_hints = context.matcher.is_huge();
   if (wants_hints || peer == nullptr || peer->disconnected()) [[unlikely]]
@@ -138,6 +141,7 @@ drivers::RunTaken DriverInstance::packets(drivers::Rank from, const drivers::Pac
 
 void DriverInstance::prefetch_hint(drivers::Rank from, std::span<const std::byte> bytes) noexcept {
   static_assert(hints_ahead < PacketPrefetch::most, "what a driver shows is remembered until it is presented");
+  assume_lock();  // only memory-only drivers are asked for hints
   const Peer* peer = context.peers[from];
   if (peer != nullptr) context.packet_prefetch.show(*peer, bytes);
 }

@@ -9,19 +9,20 @@
 #include <vector>
 
 #include "comm/config/samples.hpp"
+#include "comm/state/under_lock.hpp"
 
 namespace canele::comm {
 
 struct DriverInstance;
 
 struct DriverSet {
-  std::vector<DriverInstance*> memory, system;  ///< by kind: reached through memory, or by system calls
-  std::vector<DriverInstance*> polled;          ///< memory instances in use (under the lock)
-  std::atomic<bool> memory_in_use{false};       ///< another rank is reached through memory
-  std::atomic<int> system_peers{0};             ///< peers connected through system-call drivers
-  bool lacks_wakeup = false;                    ///< a driver without wake-up is open
-  bool armed = false;                           ///< a thread sleeps on the drivers, or is about to (under the lock)
-  Samples samples;                              ///< what canele-perf sample has measured on this host
+  std::vector<DriverInstance*> memory, system;        ///< by kind: reached through memory, or by system calls
+  std::vector<DriverInstance*> polled CANELE_LOCKED;  ///< memory instances in use
+  std::atomic<bool> memory_in_use{false};             ///< another rank is reached through memory
+  std::atomic<int> system_peers{0};                   ///< peers connected through system-call drivers
+  bool lacks_wakeup = false;                          ///< a driver without wake-up is open
+  bool armed CANELE_LOCKED = false;                   ///< a thread sleeps on the drivers, or is about to
+  Samples samples;                                    ///< what canele-perf sample has measured on this host
 };
 
 }  // namespace canele::comm

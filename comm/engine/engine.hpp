@@ -41,6 +41,7 @@
 #include "comm/state/awaited.hpp"
 #include "comm/state/context.hpp"
 #include "comm/state/request.hpp"
+#include "comm/state/under_lock.hpp"
 #include "ltask/core_register.hpp"
 #include "ltask/platform.hpp"
 #include "ltask/sleeper.hpp"
@@ -76,7 +77,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   ~Engine();
 
   // ---- progress: any thread -------------------------------------------------------------------------------------
-  int step() override {
+  int step() CANELE_NOT_UNDER_LOCK override {
     if (progress.heartbeat.any() && progress.worker.is_caller() && progress.heartbeat.has_moved()) [[unlikely]]
       return 0;
     const int did = advance() + run_tasks();
@@ -91,8 +92,8 @@ class Engine final : public Context, public ltask::ProgressSource {
   }
   /// The two parts of step(): advance() polls the drivers; run_tasks() runs what may take long (callbacks, large
   /// copies).
-  int advance();
-  int run_tasks();
+  int advance() CANELE_NOT_UNDER_LOCK;
+  int run_tasks() CANELE_NOT_UNDER_LOCK;
   /// Returns whether a task may be waiting that this thread may run.
   bool has_tasks() const {
     const ltask::TopologyTaskQueues* const there = progress.topology_queues.load(std::memory_order_acquire);
@@ -100,7 +101,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   }
   void sleep(std::uint64_t timeout_ns, ltask::Called called = {}) override;
   /// Sleeps on the drivers. Returns false, without doing anything, if another thread does so already.
-  bool try_sleep(std::uint64_t timeout_ns, ltask::Called called);
+  bool try_sleep(std::uint64_t timeout_ns, ltask::Called called) CANELE_NOT_UNDER_LOCK;
   void wake() override { sleeper.wake(); }
   /// Interface of the on-demand thread, which tells when help is needed; see
   /// engine/progress_demand.cpp.
@@ -133,7 +134,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   /// up soon. Gives up at once if the lock is taken or there is work that the lock forbids. `happened` may take the
   /// number of events as a parameter.
   template <typename Done>
-  bool spin_until(Done happened);
+  bool spin_until(Done happened) CANELE_NOT_UNDER_LOCK;
   /// How long to spin. plan_spin() and spin_locked() are the two parts of spin_until(), for callers that hold the lock
   /// for more than the spin.
   struct Spin {
@@ -151,10 +152,10 @@ class Engine final : public Context, public ltask::ProgressSource {
   std::uint32_t note_short_wait();
 
   /// Runs `op` now, or leaves it to the holder of the lock. Then does what the lock forbids (system calls, callbacks).
-  void submit(Op& op) override;
+  void submit(Op& op) CANELE_NOT_UNDER_LOCK override;
   /// Passes on what a submission left over: to the driver's server, the worker, or a sleeping thread. `length`: size in
   /// bytes of what was posted, if that may take long.
-  void after_submit(std::size_t length = 0) {
+  void after_submit(std::size_t length = 0) CANELE_NOT_UNDER_LOCK {
     for (const DriverInstance* instance : driver_set.system) {
       if (instance->has_flush()) [[unlikely]] {
         serve_drivers();
@@ -188,11 +189,11 @@ class Engine final : public Context, public ltask::ProgressSource {
       progress.on_demand.expedite(ltask::OnDemandProgress::Because::there_is_work);
   }
   /// Hands staged packets to system-call drivers. Never called under the lock.
-  void serve_drivers();
+  void serve_drivers() CANELE_NOT_UNDER_LOCK;
 
   /// Resumes deferred work. Called when a thread of the program waits, or tests something that it will wait for.
   /// Returns true if there was any work, and this thread is expected to make the progress.
-  bool resume_deferred_work() {
+  bool resume_deferred_work() CANELE_NOT_UNDER_LOCK {
     return progress.deferred_work.any() &&
            progress.deferred_work.resume(DeferredWork::Because::thread_waits, platform.now_ns());
   }
@@ -207,40 +208,42 @@ class Engine final : public Context, public ltask::ProgressSource {
   // ---- the lock -------------------------------------------------------------------------------------------------
   /// Takes the lock. Returns false if another thread has it. On success all receives that were posted are in the
   /// matcher.
-  bool try_lock() {
+  bool try_lock() CANELE_TRIES_LOCK {
     if (!try_lock_to_post()) return false;
     if (!receive_prefetch.empty()) [[unlikely]]
       receive_prefetch.drain(*this);
     return true;
   }
   /// Takes the lock for a caller that looks at no receives: posted receives may still wait in `receive_prefetch`.
-  [[gnu::always_inline]] bool try_lock_to_post() {
+  [[gnu::always_inline]] bool try_lock_to_post() CANELE_TRIES_LOCK {
 #ifdef CANELE_COVERAGE  // the simulator's copy of the engine
     if (platform.lock_appears_busy != nullptr && platform.lock_appears_busy(platform)) return false;
 #endif
     return lock.try_lock();
   }
   /// Waits for the lock, for callers that must have it (driver callbacks). Holders are quick: they make no system call.
-  void lock_for_callback();
+  void lock_for_callback() CANELE_TAKES_LOCK;
   /// Enables or disables the lock's bias. A biased lock is cheaper for one thread, as long as no other thread wants it.
   /// Not used while a worker wants the lock, too.
-  void enable_lock_bias(bool yes);
+  void enable_lock_bias(bool yes) CANELE_NOT_UNDER_LOCK;
   /// Takes over a lock that its holder put down with linked work left. Runs some of this work and unlocks. Returns
   /// false if the lock was not put down.
-  bool serve_left();
+  bool serve_left() CANELE_NOT_UNDER_LOCK;
   /// Revokes the bias. On return, the thread that owned the bias has unlocked.
-  void revoke_bias() {
+  void revoke_bias() CANELE_NOT_UNDER_LOCK {
     lock_for_callback();
     unlock();
   }
-  [[gnu::noinline]] void unlock() { unlock_idle(); }
+  [[gnu::noinline]] void unlock() CANELE_LEAVES_LOCK { unlock_idle(); }
   /// Unlocks. Returns true if nothing was left to do, neither then nor by the caller outside the lock. Inlined, because
   /// most often the owner of the bias unlocks.
-  [[gnu::always_inline]] bool unlock_idle() {
+  // Not analysed: ltask::SubmitLock says by its result whether it has taken the lock back.
+  [[gnu::always_inline]] bool unlock_idle() CANELE_LEAVES_LOCK CANELE_NO_THREAD_SAFETY_ANALYSIS {
     const bool nothing_due = backlogged_peers.empty() && !after_unlock.due();
     return (nothing_due && lock.unlock_as_owner()) || unlock_in_turn(nothing_due);
   }
-  [[gnu::noinline]] bool unlock_in_turn(bool nothing_due) {
+  // Not analysed: see unlock_idle().
+  [[gnu::noinline]] bool unlock_in_turn(bool nothing_due) CANELE_LEAVES_LOCK CANELE_NO_THREAD_SAFETY_ANALYSIS {
     if (nothing_due && lock.try_unlock_in_turn()) return true;
     unlock_slowly();
     return false;
@@ -250,9 +253,10 @@ class Engine final : public Context, public ltask::ProgressSource {
   bool may_look_up_later() const { return !driver_set.armed && !progress.worker.active(); }
 
   // ---- under the lock: engine/ ----------------------------------------------------------------------------------
-  void run(Op& op);
+  void run(Op& op) CANELE_UNDER_LOCK;
   void flush_backlogged();
-  void fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverInstance* by = nullptr) override;
+  void fail_peer(Peer& peer, int error, bool lost, std::string_view reason,
+                 DriverInstance* by = nullptr) CANELE_UNDER_LOCK override;
   bool worker_active() const override { return progress.worker.active(); }
   /// Starts tracing, with room for `capacity` events.
   void start_tracing(std::size_t capacity);
@@ -263,37 +267,37 @@ class Engine final : public Context, public ltask::ProgressSource {
   ProgressState progress;
   WorkerPlacement placement;
   Diagnostics diagnostics;
-  ReceivePrefetch receive_prefetch;            ///< receives on their way to the matcher (under the lock).
-  std::atomic<std::uint32_t> groups_ended{0};  ///< number of groups that have ever ended with an error (any thread)
+  ReceivePrefetch receive_prefetch CANELE_LOCKED;  ///< receives on their way to the matcher.
+  std::atomic<std::uint32_t> groups_ended{0};      ///< number of groups that have ever ended with an error (any thread)
 
  private:
   friend struct EngineBuilder;
   rendezvous::State rendezvous_state_;
   MulticastState multicasts_;
-  void unlock_slowly();
+  void unlock_slowly() CANELE_LEAVES_LOCK;
   void call_for_holder();
   void run_or_leave_tasks();
-  Peer& first_contact(int to) override;
+  Peer& first_contact(int to) CANELE_UNDER_LOCK override;
   // Answers to floors below: dispatch.cpp
-  Written write_item(Peer& peer, strategies::Item& item, std::byte* out, Packet* staged) override;
-  void item_sent(strategies::Item& item) override;
-  void bulk_sent(Peer& peer, Request& request, std::size_t bytes) override;
-  void destination_closed(Peer& peer, std::size_t index) override;
-  void rail_failed(Rail& rail) override;
-  void drop_packet(Rail& rail) override;
-  Verdict on_chunk(Peer& peer, const wire::Chunk& chunk) override;
+  Written write_item(Peer& peer, strategies::Item& item, std::byte* out, Packet* staged) CANELE_UNDER_LOCK override;
+  void item_sent(strategies::Item& item) CANELE_UNDER_LOCK override;
+  void bulk_sent(Peer& peer, Request& request, std::size_t bytes) CANELE_UNDER_LOCK override;
+  void destination_closed(Peer& peer, std::size_t index) CANELE_UNDER_LOCK override;
+  void rail_failed(Rail& rail) CANELE_UNDER_LOCK override;
+  void drop_packet(Rail& rail) CANELE_UNDER_LOCK override;
+  Verdict on_chunk(Peer& peer, const wire::Chunk& chunk) CANELE_UNDER_LOCK override;
   std::byte* write_rts(Peer& peer, Request& request, const ChunkToWrite& chunk,
-                       const RtrTable::RemoteRtr* remote_rtr) override;
-  void start_transfer(Request& request, Message& message) override;
-  void receive_posted(Request& request, Peer& peer) override;
-  bool withdraw_rtr(Request& request) override;
-  void forget_rtr(Request& request) override;
-  void buffered_send_done(Request& request) override;
-  std::size_t route_size(const Request& send) const override;
-  std::byte* write_route(const Request& send, std::byte* out) const override;
-  bool is_read_elsewhere(const Request& send) const override;
-  const drivers::MemoryKey& segment_key_of(const Request& send) const override;
-  void forward_paused(Request& forward) override;
+                       const RtrTable::RemoteRtr* remote_rtr) CANELE_UNDER_LOCK override;
+  void start_transfer(Request& request, Message& message) CANELE_UNDER_LOCK override;
+  void receive_posted(Request& request, Peer& peer) CANELE_UNDER_LOCK override;
+  bool withdraw_rtr(Request& request) CANELE_UNDER_LOCK override;
+  void forget_rtr(Request& request) CANELE_UNDER_LOCK override;
+  void buffered_send_done(Request& request) CANELE_UNDER_LOCK override;
+  std::size_t route_size(const Request& send) const CANELE_UNDER_LOCK override;
+  std::byte* write_route(const Request& send, std::byte* out) const CANELE_UNDER_LOCK override;
+  bool is_read_elsewhere(const Request& send) const CANELE_UNDER_LOCK override;
+  const drivers::MemoryKey& segment_key_of(const Request& send) const CANELE_UNDER_LOCK override;
+  void forward_paused(Request& forward) CANELE_UNDER_LOCK override;
 
   explicit Engine(EngineParts parts);
   int step_locked();

@@ -12,6 +12,7 @@
 
 #include "comm/bootstrap/bootstrap.hpp"
 #include "comm/config/settings.hpp"
+#include "comm/state/under_lock.hpp"
 
 namespace canele::strategies {
 struct StrategyFactory;
@@ -23,11 +24,11 @@ struct Lifecycle {
   std::unique_ptr<Settings> settings;
   std::unique_ptr<Bootstrap> bootstrap;
   const strategies::StrategyFactory& strategy;
-  bool checksums = false;         ///< around every driver, see drivers/decorators/checksum.cpp
-  long process;                   ///< to detect a fork
-  std::vector<std::byte> secret;  ///< by which ranks of the job prove themselves to each other
-  bool serves_bootstrap = false;  ///< the bootstrap has no thread of its own
-  std::uint64_t resolving = 0;    ///< queries to the launcher under way
+  bool checksums = false;                     ///< around every driver, see drivers/decorators/checksum.cpp
+  long process;                               ///< to detect a fork
+  std::vector<std::byte> secret;              ///< by which ranks of the job prove themselves to each other
+  bool serves_bootstrap = false;              ///< the bootstrap has no thread of its own
+  std::uint64_t resolving CANELE_LOCKED = 0;  ///< queries to the launcher under way
 };
 
 }  // namespace canele::comm

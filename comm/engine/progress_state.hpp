@@ -58,7 +58,7 @@ struct ProgressState {
   DeferredWorkList deferred_work;
   std::size_t long_message = ~std::size_t{0};  ///< bytes from which a message over a system-call driver takes long
   Polls empty_polls;                           ///< polls that found nothing
-  CoreSiblings core_siblings;                  ///< ranks on the same unit (under the engine's lock)
+  CoreSiblings core_siblings;                  ///< ranks on the same unit; constant, but for what all_wait() notes
 };
 
 }  // namespace canele::comm

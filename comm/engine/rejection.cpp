@@ -96,8 +96,10 @@ void reject(Context& context, Message& message, int reason) {
 
 Dropped drop_all(Context& context, Session& session) {
   Dropped dropped;
-  context.matcher.drain(session.match,
-                        [&](UnexpectedNode& node) { drop(context, static_cast<Message&>(node), dropped); });
+  context.matcher.drain(session.match, [&](UnexpectedNode& node) {
+    assume_lock();  // drain() is called here, under it
+    drop(context, static_cast<Message&>(node), dropped);
+  });
   return dropped;
 }
 

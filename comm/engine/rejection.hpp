@@ -30,7 +30,7 @@ struct Dropped {
 void reject(Context& context, Message& message, int reason);
 
 /// Lets go of all messages of the session that no receive has taken.
-Dropped drop_all(Context& context, Session& session);
+Dropped drop_all(Context& context, Session& session) CANELE_UNDER_LOCK;
 
 /// Says in the log what a session dropped, if it dropped anything.
 void report(Context& context, const Session& session, const Dropped& dropped);

@@ -253,6 +253,7 @@ struct EngineBuilder {
       *code = how;
       return nullptr;
     };
+    assume_lock();  // no other thread knows the engine yet
     if (!engine->sleeper.error().empty()) {
       *why = engine->sleeper.error();
       return failed(CANELE_ENOMEM);
@@ -298,7 +299,11 @@ Engine::~Engine() {
   buffered::forget_all(*this);
   for (const auto& instance : instances) instance->driver->close();
   sessions.each([this](Session& session) {
-    matcher.drain(session.match, [this](UnexpectedNode& node) { messages.release(static_cast<Message&>(node)); });
+    assume_lock();  // no other thread uses the engine any more
+    matcher.drain(session.match, [this](UnexpectedNode& node) {
+      assume_lock();
+      messages.release(static_cast<Message&>(node));
+    });
   });
   while (matched_unbound.first != nullptr) {
     auto& message = static_cast<Message&>(*matched_unbound.first);

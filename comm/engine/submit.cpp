@@ -31,6 +31,7 @@ void Engine::lock_for_callback() {
       platform.yield();  // the holder may have lost its core
     }
   }
+  note_lock_taken();
   if (!receive_prefetch.empty()) [[unlikely]]
     receive_prefetch.drain(*this);
 }
@@ -59,6 +60,7 @@ void Engine::unlock_slowly() {
     CANELE_COVER(linked_work_at_unlock);
     served += run_next_linked(most_served - served);
   }
+  note_lock_left();
   if (const int threads = due.due() ? due.run(platform) : 0; threads != 0) {
     progress.woken.fetch_add(static_cast<unsigned>(threads), std::memory_order_relaxed);
     progress.waiters.heuristics.woke(threads);
@@ -77,6 +79,7 @@ void Engine::call_for_holder() {
 
 bool Engine::serve_left() {
   if (!lock.try_inherit()) return false;
+  note_lock_taken();
   unlock_slowly();
   return true;
 }
@@ -108,6 +111,7 @@ void Engine::submit(Op& op) {
     CANELE_COVER(left_to_the_holder);
     return;
   }
+  note_lock_taken();
   if (entry == Entry::inherited) {
     unlock_slowly();
     return;

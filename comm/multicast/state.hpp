@@ -33,6 +33,7 @@
 #include "comm/state/request.hpp"
 #include "comm/state/session.hpp"
 #include "comm/state/sink.hpp"
+#include "comm/state/under_lock.hpp"
 #include "comm/wire/wire.hpp"
 #include "drivers/driver.hpp"
 
@@ -147,14 +148,15 @@ struct MulticastState {
     return std::uint64_t{static_cast<std::uint32_t>(root)} << 32 | id;
   }
 
-  std::unordered_map<std::uint64_t, std::unique_ptr<IncomingMulticast>> incoming;
-  std::size_t unannounced = 0;                    ///< of those: the envelope has not come yet
-  std::unordered_map<int, std::uint32_t> lowest;  ///< by root: all multicasts below that number have ended everywhere
+  std::unordered_map<std::uint64_t, std::unique_ptr<IncomingMulticast>> incoming CANELE_LOCKED;
+  std::size_t unannounced CANELE_LOCKED = 0;  ///< of those: the envelope has not come yet
+  std::unordered_map<int, std::uint32_t> lowest
+      CANELE_LOCKED;  ///< by root: all multicasts below that number have ended everywhere
 
-  std::unordered_map<std::uint32_t, std::unique_ptr<Multicast>> outgoing;
-  std::uint32_t next_id = 1, lowest_id = 1;
-  std::deque<bool> ended;  ///< whether the outgoing ones have ended, from lowest_id on
-  std::uint64_t relay_bytes = 0, relay_limit = 0;
+  std::unordered_map<std::uint32_t, std::unique_ptr<Multicast>> outgoing CANELE_LOCKED;
+  std::uint32_t next_id CANELE_LOCKED = 1, lowest_id CANELE_LOCKED = 1;
+  std::deque<bool> ended CANELE_LOCKED;  ///< whether the outgoing ones have ended, from lowest_id on
+  std::uint64_t relay_bytes CANELE_LOCKED = 0, relay_limit = 0;
   multicast::Shape shape_override = multicast::Shape::automatic;
   Session session;  ///< of child sends, which belong to no session of the program
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/state/context.hpp"
+#include "comm/state/under_lock.hpp"
 
 namespace canele::comm {
 
@@ -44,11 +45,11 @@ struct RmaCopy : DriverToken, TransferDoneOp, ltask::Task {
 };
 
 struct State {
-  std::uint64_t active_copies = 0;  ///< copies under way
-  RmaCopy* free_copies = nullptr;
-  std::vector<std::unique_ptr<RmaCopy>> all_copies;
-  std::vector<RmaCopy*> deferred_copies;  ///< copies that begin with the next progress call.
-  buffered::BufferedSend* buffered_sends =
+  std::uint64_t active_copies CANELE_LOCKED = 0;  ///< copies under way
+  RmaCopy* free_copies CANELE_LOCKED = nullptr;
+  std::vector<std::unique_ptr<RmaCopy>> all_copies CANELE_LOCKED;
+  std::vector<RmaCopy*> deferred_copies CANELE_LOCKED;  ///< copies that begin with the next progress call.
+  buffered::BufferedSend* buffered_sends CANELE_LOCKED =
       nullptr;  ///< buffered sends, a subset of the pending sends that no thread waits for.
   std::atomic<std::uint32_t> buffered_count = 0;  ///< changed under the lock, read by any thread.
 };

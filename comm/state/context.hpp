@@ -35,6 +35,7 @@
 #include "comm/state/request_pool.hpp"
 #include "comm/state/session.hpp"
 #include "comm/state/sink.hpp"
+#include "comm/state/under_lock.hpp"
 #include "comm/wire/verdict.hpp"
 #include "comm/wire/wire.hpp"
 #include "ltask/platform.hpp"
@@ -127,11 +128,12 @@ class Context {
   /// Ends every request that needs the peer with `error`. Requests whose memory a driver still has end when it gives
   /// that memory back. lost: the peer did not leave in good order. by: the driver that has given back all of the memory
   /// already.
-  virtual void fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverInstance* by = nullptr) = 0;
+  virtual void fail_peer(Peer& peer, int error, bool lost, std::string_view reason,
+                         DriverInstance* by = nullptr) CANELE_UNDER_LOCK = 0;
   /// A driver has not connected a rail, or has lost it.
-  virtual void rail_failed(Rail& rail) = 0;
+  virtual void rail_failed(Rail& rail) CANELE_UNDER_LOCK = 0;
   /// Drops a packet that a driver gave back after its peer had failed.
-  virtual void drop_packet(Rail& rail) = 0;
+  virtual void drop_packet(Rail& rail) CANELE_UNDER_LOCK = 0;
   /// Returns whether a worker polls beside the threads of the program.
   virtual bool worker_active() const = 0;
   /// Returns whether background progress runs on a core that compute threads want, too.
@@ -140,38 +142,38 @@ class Context {
   // Of link/.
   /// Writes the chunk of one planned item at `out`. `staged`: the packet, if its driver is handed pieces later. Large
   /// eager payloads are then left out of the chunk, and follow as pieces.
-  virtual Written write_item(Peer& peer, strategies::Item& item, std::byte* out, Packet* staged) = 0;
+  virtual Written write_item(Peer& peer, strategies::Item& item, std::byte* out, Packet* staged) CANELE_UNDER_LOCK = 0;
   /// The bytes of an item no longer need the user's memory.
-  virtual void item_sent(strategies::Item& item) = 0;
+  virtual void item_sent(strategies::Item& item) CANELE_UNDER_LOCK = 0;
   /// `bytes` bulk bytes have left.
-  virtual void bulk_sent(Peer& peer, Request& request, std::size_t bytes) = 0;
+  virtual void bulk_sent(Peer& peer, Request& request, std::size_t bytes) CANELE_UNDER_LOCK = 0;
   /// Hands a chunk on to the floor that handles it. Returns the verdict on the chunk.
-  virtual Verdict on_chunk(Peer& peer, const wire::Chunk& chunk) = 0;
+  virtual Verdict on_chunk(Peer& peer, const wire::Chunk& chunk) CANELE_UNDER_LOCK = 0;
   /// No driver writes to the memory of peer.rail_group->destinations[index] any more.
-  virtual void destination_closed(Peer& peer, std::size_t index) = 0;
+  virtual void destination_closed(Peer& peer, std::size_t index) CANELE_UNDER_LOCK = 0;
 
   // Of protocol/.
   /// Writes the envelope of a large message; see rendezvous/announce.hpp.
   virtual std::byte* write_rts(Peer& peer, Request& request, const ChunkToWrite& chunk,
-                               const RtrTable::RemoteRtr* remote_rtr) = 0;
+                               const RtrTable::RemoteRtr* remote_rtr) CANELE_UNDER_LOCK = 0;
   /// Moves the data of a large message that was kept, and has met its receive now.
-  virtual void start_transfer(Request& request, Message& message) = 0;
+  virtual void start_transfer(Request& request, Message& message) CANELE_UNDER_LOCK = 0;
   /// A large receive waits in the tables: its sender may be told.
-  virtual void receive_posted(Request& request, Peer& peer) = 0;
+  virtual void receive_posted(Request& request, Peer& peer) CANELE_UNDER_LOCK = 0;
   /// Takes back what the sender was told. Returns false if the sender has taken the receive.
-  virtual bool withdraw_rtr(Request& request) = 0;
-  virtual void forget_rtr(Request& request) = 0;
+  virtual bool withdraw_rtr(Request& request) CANELE_UNDER_LOCK = 0;
+  virtual void forget_rtr(Request& request) CANELE_UNDER_LOCK = 0;
 
   // Of a multicast: multicast/.
   /// Returns the bytes that the route of a send takes in its envelope; write_route() writes them.
-  virtual std::size_t route_size(const Request& send) const = 0;
-  virtual std::byte* write_route(const Request& send, std::byte* out) const = 0;
+  virtual std::size_t route_size(const Request& send) const CANELE_UNDER_LOCK = 0;
+  virtual std::byte* write_route(const Request& send, std::byte* out) const CANELE_UNDER_LOCK = 0;
   /// Returns whether the destination of a send takes its data from another rank than this one.
-  virtual bool is_read_elsewhere(const Request& send) const = 0;
+  virtual bool is_read_elsewhere(const Request& send) const CANELE_UNDER_LOCK = 0;
   /// Returns where the destination of a segment_key send finds the data.
-  virtual const drivers::MemoryKey& segment_key_of(const Request& send) const = 0;
+  virtual const drivers::MemoryKey& segment_key_of(const Request& send) const CANELE_UNDER_LOCK = 0;
   /// A forward has sent all that it could.
-  virtual void forward_paused(Request& forward) = 0;
+  virtual void forward_paused(Request& forward) CANELE_UNDER_LOCK = 0;
 
   // ---- constants after create() ---------------------------------------------------------------------------------
   Platform& platform;
@@ -193,32 +195,33 @@ class Context {
   matching::CacheWarmer cache_warmer;                      ///< warms the matcher's memory.
 
   // ---- under the lock -------------------------------------------------------------------------------------------
-  std::unique_ptr<Peer*[]> peers;
-  std::vector<std::unique_ptr<Peer>> active_peers;
-  SessionTable sessions;
-  Matcher matcher;
-  PacketPrefetch packet_prefetch;  ///< prefetches what drivers present.
-  HandleTable<Request> sends;      ///< sends that a peer may name: rendezvous, synchronous.
-  HandleTable<Request> transfers;  ///< receives whose bulk data is on its way.
-  MessagePool messages;
-  NodeFifo matched_unbound;  ///< messages that unbound receives have matched
-  CreditPool credit;         ///< for unexpected messages
-  ControlPool controls;
-  std::vector<std::unique_ptr<Packet>> free_packets;
-  std::vector<std::byte> bulk_staging;  ///< see link/transmit.cpp
-  std::vector<Peer*> backlogged_peers;
-  PostUnlockActions after_unlock;
-  std::vector<Rail*> delayed_rails;  ///< rails delayed until the next progress call.
-  bool flush_delayed = false;        ///< that progress call is running.
-  std::uint64_t pending_sends = 0;   ///< not finalized.
-  Stage stage = Stage::running;
-  DeferFilter defer_filter;
+  std::unique_ptr<Peer*[]> peers CANELE_LOCKED;
+  std::vector<std::unique_ptr<Peer>> active_peers CANELE_LOCKED;
+  SessionTable sessions CANELE_LOCKED;
+  Matcher matcher CANELE_LOCKED;
+  PacketPrefetch packet_prefetch CANELE_LOCKED;  ///< prefetches what drivers present.
+  HandleTable<Request> sends CANELE_LOCKED;      ///< sends that a peer may name: rendezvous, synchronous.
+  HandleTable<Request> transfers CANELE_LOCKED;  ///< receives whose bulk data is on its way.
+  MessagePool messages CANELE_LOCKED;
+  NodeFifo matched_unbound CANELE_LOCKED;  ///< messages that unbound receives have matched
+  CreditPool credit CANELE_LOCKED;         ///< for unexpected messages
+  ControlPool controls CANELE_LOCKED;
+  std::vector<std::unique_ptr<Packet>> free_packets CANELE_LOCKED;
+  std::vector<std::byte> bulk_staging CANELE_LOCKED;  ///< see link/transmit.cpp
+  std::vector<Peer*> backlogged_peers CANELE_LOCKED;
+  PostUnlockActions after_unlock CANELE_LOCKED;
+  std::vector<Rail*> delayed_rails CANELE_LOCKED;  ///< rails delayed until the next progress call.
+  bool flush_delayed CANELE_LOCKED = false;        ///< that progress call is running.
+  std::uint64_t pending_sends CANELE_LOCKED = 0;   ///< not finalized.
+  Stage stage CANELE_LOCKED = Stage::running;
+  DeferFilter defer_filter CANELE_LOCKED;
   rendezvous::State& large;  ///< large messages on their way; see rendezvous/state.hpp
   MulticastState& multicasts;
-  std::unique_ptr<EventLog> event_log;            ///< nullptr: tracing is off.
-  std::uint64_t flip_countdown;                   ///< fault injection; 0: off.
-  bool inspect_deliveries;                        ///< tracing or fault injection is on.
-  std::function<void(Session&)> session_created;  ///< called when a peer is the first to mention a session.
+  std::unique_ptr<EventLog> event_log CANELE_CONTENT_LOCKED;  ///< nullptr: tracing is off.
+  std::uint64_t flip_countdown CANELE_LOCKED;                 ///< fault injection; 0: off.
+  bool inspect_deliveries CANELE_LOCKED;                      ///< tracing or fault injection is on.
+  std::function<void(Session&)> session_created
+      CANELE_LOCKED;  ///< called when a peer is the first to mention a session.
 
  protected:
   Context(Platform& platform, const Settings& settings, const Bootstrap& bootstrap, rendezvous::State& large,
@@ -228,8 +231,8 @@ class Context {
   Context& operator=(const Context&) = delete;
 
  private:
-  virtual Peer& first_contact(int to) = 0;
-  virtual void buffered_send_done(Request& request) = 0;
+  virtual Peer& first_contact(int to) CANELE_UNDER_LOCK = 0;
+  virtual void buffered_send_done(Request& request) CANELE_UNDER_LOCK = 0;
   [[gnu::always_inline]] void note_outcome(Request& request, int error) {
     // The whole table would cost more than 1 % of a short receive, so only `idle` is told apart here.
     assert(request.stage != Request::Stage::idle && "a request ends once");
