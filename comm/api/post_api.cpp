@@ -191,7 +191,7 @@ int canele_post_send(canele_session_t* session, int destination, uint64_t tag, c
       post::send_at_once(s, destination, tag, data->base, data->length, use.request())) {
     return use.ended(read.may_finish);
   }
-  code = check_send(&use.request(), &s, destination, data->length, call);
+  code = check_posted_send(&use.request(), &s, destination, data->length, call);
   return code != CANELE_OK ? use.undo(code) : canele::comm::api::post_send(s, destination, tag, *data, read, use);
 } catch (...) {
   return caught();
@@ -238,7 +238,7 @@ int canele_inject(canele_session_t* session, int destination, uint64_t tag, cons
   Use use;
   int code = use.begin(session, nullptr, options, destination, call);
   if (code != CANELE_OK) return code;
-  code = check_send(&use.request(), &s, destination, length, call);
+  code = check_posted_send(&use.request(), &s, destination, length, call);
   if (code != CANELE_OK) return use.undo(code);
   std::byte* const copy = static_cast<PooledRequest&>(use.request()).payload;
   if (length != 0) std::memcpy(copy, buffer, length);

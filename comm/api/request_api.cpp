@@ -72,7 +72,7 @@ namespace {
 
 [[gnu::noinline]] int post_send(Session* session, int destination, std::uint64_t tag, const canele_data_t& data,
                                 const SendOptions& options, Request* request) {
-  if (const int code = check_send(request, session, destination, data.length, "canele_isend"); code != CANELE_OK)
+  if (const int code = check_posted_send(request, session, destination, data.length, "canele_isend"); code != CANELE_OK)
     return code;
   submit_send(*session, destination, tag, data, options, *request);
   return CANELE_OK;
@@ -198,7 +198,8 @@ int check_segments(const canele_data_t& data, const char* call) {
 
 }  // namespace
 
-int check_send(const Request* request, const Session* session, int destination, std::size_t length, const char* call) {
+int check_posted_send(const Request* request, const Session* session, int destination, std::size_t length,
+                      const char* call) {
   if (!postable(request, session)) return reject(request, session);
   const Engine& engine = engine_of(*session->context);
   if (destination < 0 || destination >= engine.size) return reject_destination(engine, destination);
