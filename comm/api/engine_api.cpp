@@ -68,11 +68,11 @@ void pin_to_share(Engine& engine) {
     engine.progress.core_siblings.find(engine.platform, engine.rank, ranks);
 }
 
-bool all_fetched(Engine& engine) { return engine.large.active_copies == 0; }
+bool all_fetched(Engine& engine) CANELE_UNDER_LOCK { return engine.large.active_copies == 0; }
 
-bool all_sent(Engine& engine) { return engine.pending_sends == 0 && all_fetched(engine); }
+bool all_sent(Engine& engine) CANELE_UNDER_LOCK { return engine.pending_sends == 0 && all_fetched(engine); }
 
-bool all_quiet(Engine& engine) {
+bool all_quiet(Engine& engine) CANELE_UNDER_LOCK {
   return engine.lifecycle.resolving == 0 &&
          std::all_of(engine.active_peers.begin(), engine.active_peers.end(), [](const std::unique_ptr<Peer>& peer) {
            if (peer->disconnected() || peer->state != Peer::State::up) return true;
@@ -80,7 +80,7 @@ bool all_quiet(Engine& engine) {
          });
 }
 
-void send_goodbye(Engine& engine) {
+void send_goodbye(Engine& engine) CANELE_UNDER_LOCK {
   engine.stage = Stage::leaving;
   for (const auto& peer : engine.active_peers) {
     if (peer->state == Peer::State::up && peer->rank != engine.rank) {

@@ -139,7 +139,7 @@ std::uint64_t driver_counter(const drivers::Driver::Counters& c, Counter counter
 }
 
 /// Reads a counter of the whole engine. Called under the lock.
-std::uint64_t read(const Engine& engine, Counter counter) {
+std::uint64_t read(const Engine& engine, Counter counter) CANELE_UNDER_LOCK {
   if (counter == Counter::core_losses) return engine.core_losses();
   if (counter >= Counter::per_peer_count) return engine.counters.read(counter);
   std::uint64_t sum = 0;

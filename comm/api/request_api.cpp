@@ -114,7 +114,8 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
 }
 
 /// Accepts a receive, or adds it to the receive prefetch. Called under the lock.
-[[gnu::always_inline]] inline receive_path::Accepted accept_or_defer(Engine& engine, const Posting& posting) {
+[[gnu::always_inline]] inline receive_path::Accepted accept_or_defer(Engine& engine,
+                                                                     const Posting& posting) CANELE_UNDER_LOCK {
   engine.counters.add(Counter::lock_taken);
   const bool begun = !engine.receive_prefetch.empty();
   const bool many = begun ? engine.matcher.is_large() : engine.matcher.is_large_for_posts();

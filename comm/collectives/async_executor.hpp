@@ -140,8 +140,8 @@ struct AsyncExecutor {
   } freeing;
 
  private:
-  static void begin(Context& context, CallOp& op);
-  static void end(Context& context, CallOp& op);
+  static void begin(Context& context, CallOp& op) CANELE_UNDER_LOCK;
+  static void end(Context& context, CallOp& op) CANELE_UNDER_LOCK;
 };
 
 }  // namespace canele::comm::collectives

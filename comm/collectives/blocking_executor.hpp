@@ -75,11 +75,11 @@ class BlockingExecutor {
   void begin_all();
   void begin_from(StepId next);
   bool begin_in_one_hold();
-  receive_path::Accepted post_locked(const Step& step, Request& request) const;
+  receive_path::Accepted post_locked(const Step& step, Request& request) const CANELE_UNDER_LOCK;
   void begin(StepId id);
   void send(StepId id, const Step& step);
   void post(StepId id, const Step& step);
-  bool sends_fast_locked(const Step& step) const;
+  bool sends_fast_locked(const Step& step) const CANELE_UNDER_LOCK;
   bool sends_fast(const Step& step) const;
   bool few_buffered();
   bool next_is_sent(const Range& range) const;
@@ -92,7 +92,7 @@ class BlockingExecutor {
   void send_ended();
   void await_some();
   bool some_ended() const;
-  bool spin(Engine::Spin how);
+  bool spin(Engine::Spin how) CANELE_UNDER_LOCK;
   bool some_end_by_tasks();
   bool some_end_soon();
   bool some_end_in_turns();

@@ -40,7 +40,7 @@ ShutdownDiscards::ShutdownDiscards(Engine& engine) {
     Session& session = engine.sessions.at(i);
     if (session.label.starts_with(Group::label_prefix) && session.pending == 0) idle.push_back(&add(session));
   }
-  engine.session_created = [this](Session& session) { on_session_announced(session); };
+  engine.session_created = [this](Session& session) CANELE_UNDER_LOCK { on_session_announced(session); };
   engine.unlock();
   for (One* const one : idle) one->receiver.start(*one->session);
 }

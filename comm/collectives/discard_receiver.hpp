@@ -53,8 +53,8 @@ class ShutdownDiscards {
     DiscardReceiver receiver;
     Session* session = nullptr;
   };
-  One& add(Session& session);
-  void on_session_announced(Session& session);
+  One& add(Session& session) CANELE_UNDER_LOCK;
+  void on_session_announced(Session& session) CANELE_UNDER_LOCK;
   static void start(ltask::Task& task);
 
   std::deque<One> all_ CANELE_LOCKED;

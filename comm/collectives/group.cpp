@@ -30,7 +30,7 @@ int position_of(const std::vector<int>& ranks, int rank) {
 
 /// Calls visit(std::shared_ptr<Group>) for each group of the engine that has not been closed. Under the engine's lock.
 template <typename Visit>
-void each_group(Engine& engine, Visit visit) {
+void each_group(Engine& engine, Visit visit) CANELE_UNDER_LOCK {
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
     if (auto group = std::static_pointer_cast<Group>(engine.sessions.at(i).collectives)) visit(std::move(group));
   }
@@ -210,7 +210,7 @@ void Group::listen() {
 bool Group::has_notice() {
   if (session.match.unexpected == 0) return false;
   const std::vector<int> all = neighbours();
-  return std::any_of(all.begin(), all.end(), [this](int rank) {
+  return std::any_of(all.begin(), all.end(), [this](int rank) CANELE_UNDER_LOCK {
     return engine.matcher.find(session.match, rank, notice_tag, CANELE_TAG_EXACT) != nullptr;
   });
 }

@@ -163,11 +163,12 @@ class Group final : public std::enable_shared_from_this<Group> {
   bool close();
 
   // ---- under the engine's lock
-  void link(AsyncExecutor& executor);
-  void unlink(AsyncExecutor& executor);
+  void link(AsyncExecutor& executor) CANELE_UNDER_LOCK;
+  void unlink(AsyncExecutor& executor) CANELE_UNDER_LOCK;
   /// For reports: returns the number of executors in progress. For each one whose request a thread waits for (`waited`,
   /// sorted), appends the words of its messages to `also`.
-  std::uint64_t describe(const std::vector<const void*>& waited, std::vector<const void*>& also) const;
+  std::uint64_t describe(const std::vector<const void*>& waited,
+                         std::vector<const void*>& also) const CANELE_UNDER_LOCK;
 
   Engine& engine;
   Session& session;
@@ -198,18 +199,18 @@ class Group final : public std::enable_shared_from_this<Group> {
     std::unique_ptr<canele_request_t[]> sends;
     void send(Session& session, Ending why, const std::vector<int>& whom);
   };
-  static void unmatched(Session& session, const comm::Message& message);
+  static void unmatched(Session& session, const comm::Message& message) CANELE_UNDER_LOCK;
   BlockingExecutor& make_blocking_executor();
   std::vector<int> neighbours() const;
-  bool has_notice();
+  bool has_notice() CANELE_UNDER_LOCK;
   void check_for_notice();
-  void submit_notice_task();
+  void submit_notice_task() CANELE_UNDER_LOCK;
   static void read_notice(ltask::Task& task);
   static void on_notice(canele_request_t* request, unsigned events, void* argument);
   bool is_well_formed(const canele_status_t& status) const;
   bool has(int rank) const;
   std::vector<std::shared_ptr<Group>> other_failed_groups();
-  bool fails_with_another();
+  bool fails_with_another() CANELE_UNDER_LOCK;
   void end_executors();
   void notify_neighbours();
 

@@ -32,7 +32,7 @@ std::uint64_t polls_of(const DriverInstance& instance) {
 }
 
 /// Returns a number that changes with every packet and every completion. Under the engine's lock.
-std::uint64_t pulse_of(const Engine& engine) {
+std::uint64_t pulse_of(const Engine& engine) CANELE_UNDER_LOCK {
   std::uint64_t sum = engine.watch.moves();
   for (const auto& peer : engine.active_peers) {
     sum += packets_of(*peer) + peer->counters.read(Counter::packets_sent) + (peer->state == Peer::State::up ? 1 : 0);
@@ -45,7 +45,7 @@ std::uint64_t pulse_of(const Engine& engine) {
 }
 
 /// Notes the event counts of peers, drivers and the worker. Under the engine's lock.
-void note_events(Engine& engine, std::uint64_t now_ns) {
+void note_events(Engine& engine, std::uint64_t now_ns) CANELE_UNDER_LOCK {
   for (const auto& peer : engine.active_peers) peer->last_event.update(packets_of(*peer), 0, now_ns);
   for (const auto& instance : engine.instances)
     instance->last_event.update(events_of(*instance), polls_of(*instance), now_ns);
@@ -102,7 +102,7 @@ HangReport::Peer describe(const Peer& peer, std::uint64_t now_ns) {
 }
 
 /// Collects peers; those of the rows come first.
-void collect_peers(const Engine& engine, std::uint64_t now_ns, HangReport& report) {
+void collect_peers(const Engine& engine, std::uint64_t now_ns, HangReport& report) CANELE_UNDER_LOCK {
   const auto named = [&](int rank) {
     const auto names = [&](const HangReport::Request& row) { return row.peer == rank; };
     return std::any_of(report.sends.rows.begin(), report.sends.rows.end(), names) ||
@@ -117,7 +117,7 @@ void collect_peers(const Engine& engine, std::uint64_t now_ns, HangReport& repor
   }
 }
 
-void collect_unexpected(Engine& engine, HangReport& report) {
+void collect_unexpected(Engine& engine, HangReport& report) CANELE_UNDER_LOCK {
   for (std::uint32_t i = 0; i < engine.sessions.size() && report.unexpected.size() < HangReport::most_rows; ++i) {
     Session& session = engine.sessions.at(i);
     const UnexpectedNode* oldest = engine.matcher.oldest(session.match);
@@ -150,7 +150,7 @@ void collect_threads(const Engine& engine, std::uint64_t now_ns, HangReport& rep
 
 /// A thread that waits for a collective waits for its messages: adds their words. Returns the number of collectives in
 /// progress.
-std::uint64_t inspect_collectives(Engine& engine, std::vector<const void*>& words) {
+std::uint64_t inspect_collectives(Engine& engine, std::vector<const void*>& words) CANELE_UNDER_LOCK {
   std::uint64_t count = 0;
   std::vector<const void*> also;
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
@@ -163,7 +163,7 @@ std::uint64_t inspect_collectives(Engine& engine, std::vector<const void*>& word
 }
 
 /// Collects a report. Under the engine's lock.
-HangReport collect_locked(Engine& engine, Waiting waiting, std::uint64_t now_ns) {
+HangReport collect_locked(Engine& engine, Waiting waiting, std::uint64_t now_ns) CANELE_UNDER_LOCK {
   HangReport report;
   report.rank = engine.rank;
   report.size = engine.size;

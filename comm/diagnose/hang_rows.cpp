@@ -106,7 +106,7 @@ State state_of_named(const Peer& peer, const Request& request) {
 
 /// Adds the sends whose envelope has not left its backlog or its packet. Data transfers wait there as well, but
 /// add_named() adds them.
-void add_queued(const Engine& engine, Rows& rows) {
+void add_queued(const Engine& engine, Rows& rows) CANELE_UNDER_LOCK {
   for (const auto& peer : engine.active_peers) {
     const auto add = [&](const strategies::Item& item, State state) {
       if (item.kind != strategies::Kind::envelope) return;
@@ -123,20 +123,20 @@ void add_queued(const Engine& engine, Rows& rows) {
   }
 }
 
-void add_named(Engine& engine, Rows& rows) {
-  engine.sends.each([&](const Request& request) {
+void add_named(Engine& engine, Rows& rows) CANELE_UNDER_LOCK {
+  engine.sends.each([&](const Request& request) CANELE_UNDER_LOCK {
     if (!request.is_moving()) return;  // its envelope is still in the backlog or in a packet
     rows.add(request, state_of_named(*engine.peers[request.rank], request));
   });
 }
 
-void add_posted(Engine& engine, Rows& rows) {
+void add_posted(Engine& engine, Rows& rows) CANELE_UNDER_LOCK {
   const auto add = [&](PostedNode& node) { rows.add(request_of(node), State::waits_for_message); };
   engine.matcher.each_in_tables(add);
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) Matcher::each_in_session(engine.sessions.at(i).match, add);
 }
 
-void add_arriving(Engine& engine, Rows& rows) {
+void add_arriving(Engine& engine, Rows& rows) CANELE_UNDER_LOCK {
   engine.transfers.each([&](const Request& request) {
     if (request.receive.node.queued) return;  // posted, with an RTR to its sender
     rows.add(request, request.copying ? State::copying : State::waits_for_data);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "comm/diagnose/hang_report.hpp"
+#include "comm/state/under_lock.hpp"
 
 namespace canele::comm {
 
@@ -23,7 +24,8 @@ class Engine;
 namespace hang {
 
 /// Fills in sends and receives. `waited`: sorted addresses of the words that threads wait for.
-void collect_requests(Engine& engine, const std::vector<const void*>& waited, std::uint64_t now_ns, HangReport& report);
+void collect_requests(Engine& engine, const std::vector<const void*>& waited, std::uint64_t now_ns,
+                      HangReport& report) CANELE_UNDER_LOCK;
 
 }  // namespace hang
 }  // namespace canele::comm

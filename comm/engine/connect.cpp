@@ -46,13 +46,13 @@ struct Resolve : ltask::Task, CallOp {
 
 /// Handles a peer that cannot be reached. The bootstrap may already know that the peer has died, before the launcher's
 /// own report arrives.
-void unreachable(Engine& engine, Peer& peer, int error, const std::string& why) {
+void unreachable(Engine& engine, Peer& peer, int error, const std::string& why) CANELE_UNDER_LOCK {
   CANELE_COVER(peer_unreachable);
   if (engine.lifecycle.bootstrap->has_died(peer.rank)) return launcher_failed(engine, peer.rank);
   engine.fail_peer(peer, error, true, why);
 }
 
-void resolved(Context& context, CallOp& op) {
+void resolved(Context& context, CallOp& op) CANELE_UNDER_LOCK {
   Engine& engine = engine_of(context);
   const std::unique_ptr<Resolve> resolve(static_cast<Resolve*>(&op));
   --engine.lifecycle.resolving;
@@ -215,7 +215,7 @@ Rail& add_rail(Peer& peer, DriverInstance* instance) {
 namespace {
 
 /// Starts to connect through one driver. If the driver cannot reach the peer, the rail is dead at once.
-void try_driver(Engine& engine, Peer& peer, DriverInstance& instance, drivers::Address address) {
+void try_driver(Engine& engine, Peer& peer, DriverInstance& instance, drivers::Address address) CANELE_UNDER_LOCK {
   Rail& rail = add_rail(peer, &instance);
   rail.address = std::move(address);
   if (!instance.memory_only()) {
@@ -233,7 +233,7 @@ void try_driver(Engine& engine, Peer& peer, DriverInstance& instance, drivers::A
 
 /// Starts to connect through every driver of a group. Returns false if none of them may reach the peer, or if the peer
 /// has failed meanwhile.
-bool try_group(Engine& engine, Peer& peer, std::size_t group) {
+bool try_group(Engine& engine, Peer& peer, std::size_t group) CANELE_UNDER_LOCK {
   const bool self = peer.rank == engine.rank;
   for (const auto& instance : engine.instances) {
     if (instance->group != group || self != instance->driver->capabilities().reaches_self) continue;
@@ -365,7 +365,7 @@ void send_goodbye(Engine& engine, Peer& peer) {
 
 /// Returns whether the end of a connection to this peer is expected. A peer that has received this rank's bye closes
 /// without a word. When all ranks leave, a peer that never communicated with this rank does so, too.
-static bool closes_in_good_order(const Engine& engine, const Peer& peer) {
+static bool closes_in_good_order(const Engine& engine, const Peer& peer) CANELE_UNDER_LOCK {
   if (engine.stage == Stage::leaving || peer.closing) return true;
   return engine.stage == Stage::finalizing && peer.counters.read(Counter::packets_received) == 0;
 }

@@ -23,29 +23,30 @@ namespace canele::comm::peers {
 Blob make_address(const Engine& engine);
 
 /// Requests the address of a new peer from the launcher.
-void resolve(Engine& engine, Peer& peer);
+void resolve(Engine& engine, Peer& peer) CANELE_UNDER_LOCK;
 /// Tries the drivers of the next group.
-void connect(Engine& engine, Peer& peer);
+void connect(Engine& engine, Peer& peer) CANELE_UNDER_LOCK;
 Rail& add_rail(Peer& peer, DriverInstance* instance);
 /// Marks the rail as no longer usable. Returns false if it never was.
 bool rail_down(Engine& engine, Rail& rail, Connection to);
 /// Handles the failure of one rail, before or after it was up. Other rails take over, or other drivers are tried.
-void rail_failed(Engine& engine, Rail& rail);
+void rail_failed(Engine& engine, Rail& rail) CANELE_UNDER_LOCK;
 /// Tells the peer that this rank leaves.
-void send_goodbye(Engine& engine, Peer& peer);
+void send_goodbye(Engine& engine, Peer& peer) CANELE_UNDER_LOCK;
 /// Handles a connection that a driver has established. Returns nullptr, or the rail by which a peer must be told that
 /// this rank has given it up.
-Rail* connected(Engine& engine, DriverInstance& instance, int rank);
-void driver_failed(Engine& engine, DriverInstance& instance, int rank, bool lost, std::string_view reason);
+Rail* connected(Engine& engine, DriverInstance& instance, int rank) CANELE_UNDER_LOCK;
+void driver_failed(Engine& engine, DriverInstance& instance, int rank, bool lost,
+                   std::string_view reason) CANELE_UNDER_LOCK;
 /// Handles the launcher's report that a rank has died. It matters only where no driver would notice.
-void launcher_failed(Engine& engine, int rank);
+void launcher_failed(Engine& engine, int rank) CANELE_UNDER_LOCK;
 /// Tells the driver of one rail that its peer has died, unless the driver detects that itself. The driver answers with
 /// failed().
 void report_failure(Rail& rail);
 /// Handles that the driver of this rail no longer uses any memory of this rank. The peer had failed before, for another
 /// reason.
-void given_back(Engine& engine, Rail& rail);
+void given_back(Engine& engine, Rail& rail) CANELE_UNDER_LOCK;
 /// Drops a packet that a driver gave back after its peer had failed.
-void drop_packet(Engine& engine, Rail& rail);
+void drop_packet(Engine& engine, Rail& rail) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::peers

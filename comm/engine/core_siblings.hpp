@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "comm/state/request.hpp"
+#include "comm/state/under_lock.hpp"
 #include "ltask/platform.hpp"
 
 namespace canele::comm {
@@ -34,7 +35,7 @@ class CoreSiblings {
 
   /// Returns whether no sibling could use the unit. Each of them has sent an envelope since the previous call. None
   /// of them has sent a message that still waits under the tag of `receive`, whose source is on another unit.
-  bool all_wait(const Engine& engine, const Request& receive) noexcept;
+  bool all_wait(const Engine& engine, const Request& receive) noexcept CANELE_UNDER_LOCK;
   /// Returns whether the request is a receive from one rank that runs on another unit.
   bool expects_from_elsewhere(const Request& request) const noexcept;
 

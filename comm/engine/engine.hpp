@@ -145,7 +145,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   static constexpr int short_spin = 32;
   Spin plan_spin();
   template <typename Done>
-  bool spin_locked(Spin spin, Done happened);
+  bool spin_locked(Spin spin, Done happened) CANELE_UNDER_LOCK;
   /// plan_spin() if other threads wait, too.
   Spin plan_spin_beside(int others);
   /// Returns how many short waits the calling thread has had in a row, without a wait of another thread between them.
@@ -250,16 +250,16 @@ class Engine final : public Context, public ltask::ProgressSource {
   }
 
   /// Returns whether a posted receive may wait in `posts`: this thread, or another that polls, takes the lock again.
-  bool may_look_up_later() const { return !driver_set.armed && !progress.worker.active(); }
+  bool may_look_up_later() const CANELE_UNDER_LOCK { return !driver_set.armed && !progress.worker.active(); }
 
   // ---- under the lock: engine/ ----------------------------------------------------------------------------------
   void run(Op& op) CANELE_UNDER_LOCK;
-  void flush_backlogged();
+  void flush_backlogged() CANELE_UNDER_LOCK;
   void fail_peer(Peer& peer, int error, bool lost, std::string_view reason,
                  DriverInstance* by = nullptr) CANELE_UNDER_LOCK override;
   bool worker_active() const override { return progress.worker.active(); }
   /// Starts tracing, with room for `capacity` events.
-  void start_tracing(std::size_t capacity);
+  void start_tracing(std::size_t capacity) CANELE_UNDER_LOCK;
 
   // ---- what it is made of, beside its Context -------------------------------------------------------------------
   Lifecycle lifecycle;
@@ -314,8 +314,8 @@ class Engine final : public Context, public ltask::ProgressSource {
       seen_heartbeats_{0};  ///< of all drivers, and of the worker, as the on-demand thread saw them last
   std::atomic<int> program_unit_{-1};
   std::uint64_t parked_ns_ = 0;  ///< when its worker went to sleep; 0: it did not, or tracing is off
-  void run_linked(ltask::SubmitLock::Node* node);
-  int run_next_linked(int most);
+  void run_linked(ltask::SubmitLock::Node* node) CANELE_UNDER_LOCK;
+  int run_next_linked(int most) CANELE_UNDER_LOCK;
 };
 
 /// A handle of the C ABI is the address of its object.

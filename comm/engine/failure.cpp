@@ -23,7 +23,7 @@
 namespace canele::comm {
 namespace {
 
-void drop_item(Engine& engine, const Peer& peer, strategies::Item& item) {
+void drop_item(Engine& engine, const Peer& peer, strategies::Item& item) CANELE_UNDER_LOCK {
   item.queued = false;
   if (item.kind == strategies::Kind::control) {
     engine.controls.release(static_cast<Control&>(item));
@@ -40,7 +40,7 @@ bool is_with_driver(const Rail& rail, DriverInstance* by) {
   return rail.transmit == Transmit::staged || (rail.transmit == Transmit::sending && rail.instance != by);
 }
 
-void drop_backlog(Engine& engine, Peer& peer, DriverInstance* by) {
+void drop_backlog(Engine& engine, Peer& peer, DriverInstance* by) CANELE_UNDER_LOCK {
   for (const auto& rail : peer.rails) {
     if (rail->packet == nullptr || !rail->packet->bulk || rail->packet->plan.count == 0) continue;
     strategies::Item& item = *rail->packet->plan.items[0];  // it is also in the backlog
@@ -70,15 +70,15 @@ bool has_destination(const Peer& peer, Handle transfer_id) {
                      [&](const OpenDestination& one) { return one.transfer_id == transfer_id; });
 }
 
-void drop_named(Engine& engine, const Peer& peer, DriverInstance* by) {
-  engine.sends.each([&](Request& request) {
+void drop_named(Engine& engine, const Peer& peer, DriverInstance* by) CANELE_UNDER_LOCK {
+  engine.sends.each([&](Request& request) CANELE_UNDER_LOCK {
     if (request.rank != peer.rank || request.copying || is_sent_from(peer, request, by)) return;
     CANELE_COVER(named_send_ended);
     engine.sends.remove(request.handle);
     async_get::deregister(peer, request);
     engine.finish(request, peer.error);
   });
-  engine.transfers.each([&](Request& request) {
+  engine.transfers.each([&](Request& request) CANELE_UNDER_LOCK {
     if (request.receive.peer != &peer || request.copying || request.receive.node.queued) return;
     if (has_destination(peer, request.handle)) return;
     CANELE_COVER(transfer_ended);

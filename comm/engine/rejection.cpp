@@ -19,7 +19,7 @@ namespace {
 bool sender_waits(const Message& message) { return message.rendezvous() || message.synchronous(); }
 
 /// Drops a message that has been taken out of the tables.
-void drop(Context& context, Message& message, Dropped& dropped) {
+void drop(Context& context, Message& message, Dropped& dropped) CANELE_UNDER_LOCK {
   if (dropped.count == 0 || message.post_order < dropped.post_order) {
     dropped.source = message.source;
     dropped.tag = message.tag;
@@ -34,10 +34,10 @@ void drop(Context& context, Message& message, Dropped& dropped) {
 }
 
 /// Drops each message that is kept in a session that was given up. Called through Session::unmatched.
-void drop_on_arrival(Session& session, const Message&) { drop_all(*session.context, session); }
+void drop_on_arrival(Session& session, const Message&) CANELE_UNDER_LOCK { drop_all(*session.context, session); }
 
 /// Drops messages without a handler. Those for handlers that exist stay: the handlers go on until the end.
-Dropped drop_unserved(Context& context, Session& session, std::uint64_t post_order) {
+Dropped drop_unserved(Context& context, Session& session, std::uint64_t post_order) CANELE_UNDER_LOCK {
   std::vector<UnexpectedNode*> unserved;
   context.matcher.each_unexpected(session.match, [&](UnexpectedNode& node) {
     if (node.post_order < post_order && !session.serves(node.tag)) unserved.push_back(&node);
@@ -50,7 +50,7 @@ Dropped drop_unserved(Context& context, Session& session, std::uint64_t post_ord
   return dropped;
 }
 
-void drop_leftovers_of(Context& context, Session& session, std::uint64_t post_order) {
+void drop_leftovers_of(Context& context, Session& session, std::uint64_t post_order) CANELE_UNDER_LOCK {
   if (session.match.unexpected == 0 || session.discarded_at_end()) return;
   if (!session.served.empty()) return report(context, session, drop_unserved(context, session, post_order));
   if (context.matcher.oldest(session.match)->post_order >= post_order) return;
@@ -59,7 +59,7 @@ void drop_leftovers_of(Context& context, Session& session, std::uint64_t post_or
 }
 
 /// Drops what an unbound receive or a matched probe has matched, and was given no buffer for.
-void drop_matched_unbound(Context& context, std::uint64_t post_order) {
+void drop_matched_unbound(Context& context, std::uint64_t post_order) CANELE_UNDER_LOCK {
   std::vector<Request*> without_buffer;
   context.matched_unbound.each([&](MatchNode& node) {
     Request& request = matched_unbound::receive_of(static_cast<Message&>(node));
@@ -119,7 +119,7 @@ void report(Context& context, const Session& session, const Dropped& dropped) {
 }
 
 void drop_leftovers(Context& context, std::uint64_t post_order) {
-  context.sessions.each([&](Session& session) { drop_leftovers_of(context, session, post_order); });
+  context.sessions.each([&](Session& session) CANELE_UNDER_LOCK { drop_leftovers_of(context, session, post_order); });
   drop_matched_unbound(context, post_order);
 }
 

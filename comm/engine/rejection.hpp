@@ -27,7 +27,7 @@ struct Dropped {
 };
 
 /// Lets go of a message that is in no table. If its sender waits, it hears `reason` (CANELE_E...).
-void reject(Context& context, Message& message, int reason);
+void reject(Context& context, Message& message, int reason) CANELE_UNDER_LOCK;
 
 /// Lets go of all messages of the session that no receive has taken.
 Dropped drop_all(Context& context, Session& session) CANELE_UNDER_LOCK;
@@ -39,6 +39,6 @@ void report(Context& context, const Session& session, const Dropped& dropped);
 /// are messages that came before `post_order`, and that wait for a receive, or for the buffer of an unbound receive. A
 /// session that has dropped messages in this way drops later ones as they come. (What a registered handler or a discard
 /// receiver of a group will take is left alone.)
-void drop_leftovers(Context& context, std::uint64_t post_order);
+void drop_leftovers(Context& context, std::uint64_t post_order) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::rejection

@@ -43,7 +43,7 @@ void shuffle_tasks(Engine& engine) {
 
 /// The steps of Engine::create(), in order. Each returns false and sets *why if it fails.
 struct EngineBuilder {
-  static bool open_driver(Engine& engine, const DriverChoice& choice, std::string* why) {
+  static bool open_driver(Engine& engine, const DriverChoice& choice, std::string* why) CANELE_UNDER_LOCK {
     const drivers::DriverFactory& factory = *choice.factory;
     if (factory.contract != drivers::contract_version) {
       *why = "was built for version " + std::to_string(factory.contract) +
@@ -126,7 +126,8 @@ struct EngineBuilder {
 
   /// Opens the drivers. If no driver reaches other ranks, the problems are the error. Otherwise one rank of each host
   /// reports them.
-  static bool open_drivers(Engine& engine, const std::vector<DriverChoice>& choices, std::string* why) {
+  static bool open_drivers(Engine& engine, const std::vector<DriverChoice>& choices,
+                           std::string* why) CANELE_UNDER_LOCK {
     std::vector<std::string> problems;
     bool reaches_others = engine.size == 1, reaches_itself = true;
     for (const DriverChoice& choice : choices) {
@@ -213,7 +214,7 @@ struct EngineBuilder {
       auto* died = new Died;
       died->kind = OpKind::call;
       died->rank = rank;
-      died->call = [](Context& context, CallOp& op) {
+      died->call = [](Context& context, CallOp& op) CANELE_UNDER_LOCK {
         Engine& e = engine_of(context);
         const std::unique_ptr<Died> d(static_cast<Died*>(&op));
         if (d->rank >= 0 && d->rank < e.size && d->rank != e.rank) peers::launcher_failed(e, d->rank);
@@ -230,7 +231,7 @@ struct EngineBuilder {
 
   /// Sets the limits of the memory for unexpected messages. Every rank may use its first credit without asking. A rank
   /// that does so gets a window. With few ranks, this window is wide enough for a stream of eager messages.
-  static bool set_credit(Engine& engine, std::string* why) {
+  static bool set_credit(Engine& engine, std::string* why) CANELE_UNDER_LOCK {
     const auto ranks = static_cast<std::uint64_t>(engine.size);
     const std::uint64_t least = ranks * wire::first_credit;
     const std::uint64_t usual = std::max(std::uint64_t{64} << 20, 2 * least);

@@ -23,7 +23,7 @@ class PacketPrefetchScope {
   }
   PacketPrefetchScope(const PacketPrefetchScope&) = delete;
   PacketPrefetchScope& operator=(const PacketPrefetchScope&) = delete;
-  void step() const {
+  void step() const CANELE_UNDER_LOCK {
     if (context_.packet_prefetch.has_one()) context_.packet_prefetch.step(context_.matcher);
   }
 

@@ -14,6 +14,7 @@ namespace canele::comm::link {
 
 /// Does step 2 for the chunks of a packet, its number taken off. Returns the verdict on the packet. *done is the number
 /// of its bytes that were parsed in an earlier call; the call resets it to 0, unless its verdict is retry.
-Verdict parse_chunks(Context& context, Peer& peer, std::span<const std::byte> bytes, std::size_t* done);
+Verdict parse_chunks(Context& context, Peer& peer, std::span<const std::byte> bytes,
+                     std::size_t* done) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::link

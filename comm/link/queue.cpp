@@ -12,7 +12,7 @@
 namespace canele::comm::link {
 namespace {
 
-std::size_t size_in_packet(const Context& context, const Request& request);
+std::size_t size_in_packet(const Context& context, const Request& request) CANELE_UNDER_LOCK;
 
 }  // namespace
 

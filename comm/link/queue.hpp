@@ -16,7 +16,7 @@
 namespace canele::comm::link {
 
 /// Does step 3 of a send: its envelope, which may leave, joins the backlog.
-void join_backlog(Context& context, Peer& peer, Request& request);
+void join_backlog(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
 
 /// Count a message as sent, by the protocol that it takes.
 inline void count_message(Context& context, Peer& peer, std::size_t length, Counter protocol) {
@@ -27,7 +27,7 @@ inline void count_message(Context& context, Peer& peer, std::size_t length, Coun
 void count_message(Context& context, Peer& peer, const Request& request);
 
 /// Adds an item to the peer's backlog.
-void enqueue(Context& context, Peer& peer, strategies::Item& item);
+void enqueue(Context& context, Peer& peer, strategies::Item& item) CANELE_UNDER_LOCK;
 
 /// What a control chunk says. The payload is copied.
 struct ControlFields {
@@ -43,17 +43,17 @@ std::span<const std::byte> bytes_of(const Value& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 /// Queues a small control chunk. Does nothing if the peer is gone.
-void send_control(Context& context, Peer& peer, const ControlFields& fields);
+void send_control(Context& context, Peer& peer, const ControlFields& fields) CANELE_UNDER_LOCK;
 
 /// ring() notes that the doorbell of the rail's peer is due. doorbell() does so only if the last send found the peer
 /// asleep.
-void ring(Context& context, const Rail& rail);
-inline void doorbell(Context& context, const Rail& rail) {
+void ring(Context& context, const Rail& rail) CANELE_UNDER_LOCK;
+inline void doorbell(Context& context, const Rail& rail) CANELE_UNDER_LOCK {
   if (rail.instance->driver->wants_wake(rail.peer->rank)) [[unlikely]]
     ring(context, rail);
 }
 
-std::unique_ptr<Packet> new_packet(Context& context);
-void free_packet(Context& context, std::unique_ptr<Packet> packet);
+std::unique_ptr<Packet> new_packet(Context& context) CANELE_UNDER_LOCK;
+void free_packet(Context& context, std::unique_ptr<Packet> packet) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::link

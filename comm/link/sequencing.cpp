@@ -19,14 +19,14 @@ namespace {
 using drivers::Status;
 using strategies::Plan;
 
-Verdict take_next(Context& context, Peer& peer, std::span<const std::byte> bytes);
-Verdict drain_early(Context& context, Peer& peer);
-void acknowledge(Context& context, Peer& peer, bool now);
+Verdict take_next(Context& context, Peer& peer, std::span<const std::byte> bytes) CANELE_UNDER_LOCK;
+Verdict drain_early(Context& context, Peer& peer) CANELE_UNDER_LOCK;
+void acknowledge(Context& context, Peer& peer, bool now) CANELE_UNDER_LOCK;
 
 bool usable(const Rail& rail) { return rail.is_connected() && rail.transmit == Transmit::idle; }
 
 /// Makes a sequenced packet of the planned items. The items are then sent.
-std::shared_ptr<UnackedPacket> make_packet(Context& context, Peer& peer, const Plan& plan) {
+std::shared_ptr<UnackedPacket> make_packet(Context& context, Peer& peer, const Plan& plan) CANELE_UNDER_LOCK {
   RailGroup& group = *peer.rail_group;
   auto packet = std::make_shared<UnackedPacket>();
   packet->number = group.next_out++;
@@ -43,7 +43,7 @@ std::shared_ptr<UnackedPacket> make_packet(Context& context, Peer& peer, const P
 }
 
 /// Gives a sequenced packet to a rail. Returns false if the rail is full and has not taken it.
-bool put(Context& context, Rail& rail, const std::shared_ptr<UnackedPacket>& packet) {
+bool put(Context& context, Rail& rail, const std::shared_ptr<UnackedPacket>& packet) CANELE_UNDER_LOCK {
   const iovec piece{packet->bytes.data(), packet->bytes.size()};
   packet->rail = &rail;
   if (rail.instance->memory_only()) {
@@ -63,13 +63,13 @@ bool put(Context& context, Rail& rail, const std::shared_ptr<UnackedPacket>& pac
 }
 
 /// Sends a piece of a bulk item on the rail that the item began on. Returns false if that rail cannot take it now.
-bool send_bulk(Context& context, Rail& asked, Request& request) {
+bool send_bulk(Context& context, Rail& asked, Request& request) CANELE_UNDER_LOCK {
   if (request.bulk_rail == nullptr || request.bulk_rail->connection == Connection::failed) request.bulk_rail = &asked;
   return usable(*request.bulk_rail) && link::send_bulk(context, *request.bulk_rail, request);
 }
 
 /// Sends a packet of one chunk, without a number. Returns false if the rail is full and has not taken it.
-bool put_alone(Context& context, Rail& rail, wire::Type type, std::uint64_t tag) {
+bool put_alone(Context& context, Rail& rail, wire::Type type, std::uint64_t tag) CANELE_UNDER_LOCK {
   auto packet = std::make_shared<UnackedPacket>();
   packet->bytes.resize(sizeof(wire::Head));
   wire::put_head(packet->bytes.data(), {tag, 0, 0, type, 0}, 0);
@@ -78,7 +78,7 @@ bool put_alone(Context& context, Rail& rail, wire::Type type, std::uint64_t tag)
 
 /// Sends a packet that only acknowledges. It has no number: with both sides at their unacked limit, neither could
 /// lift the other's.
-bool send_ack(Context& context, Rail& rail) {
+bool send_ack(Context& context, Rail& rail) CANELE_UNDER_LOCK {
   CANELE_COVER(acknowledged_without_a_number);
   RailGroup& group = *rail.peer->rail_group;
   if (!put_alone(context, rail, wire::Type::cumulative_ack, group.next_in - 1)) return false;
@@ -87,7 +87,7 @@ bool send_ack(Context& context, Rail& rail) {
 }
 
 /// Sends what may go where no sequenced packet can. Returns false if there is nothing, or the rail cannot take it.
-bool feed_unsequenced(Context& context, const Peer& peer, Rail& rail) {
+bool feed_unsequenced(Context& context, const Peer& peer, Rail& rail) CANELE_UNDER_LOCK {
   if (peer.rail_group->ack_due) return send_ack(context, rail);
   if (!peer.rail_group->closing || !peer.backlog->empty() || rail.connection == Connection::closing) return false;
   CANELE_COVER(rail_close_sent);
@@ -97,7 +97,7 @@ bool feed_unsequenced(Context& context, const Peer& peer, Rail& rail) {
 }
 
 /// Gives one packet to one rail. Returns false if there is none for it, or the rail cannot take it.
-bool feed(Context& context, Peer& peer, Rail& rail) {
+bool feed(Context& context, Peer& peer, Rail& rail) CANELE_UNDER_LOCK {
   RailGroup& group = *peer.rail_group;
   if (!group.to_resend.empty()) {
     const auto packet = group.to_resend.front();
@@ -128,7 +128,7 @@ void remove_from_backlog(Peer& peer, Request& request) {
 }
 
 /// Starts the bulk bytes of a send again, after their rail has died. The receiver says where to go on.
-void restart(Context& context, Peer& peer, Request& request) {
+void restart(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK {
   remove_from_backlog(peer, request);
   request.bulk_rail = nullptr;
   if (request.stage == Request::Stage::draining) {
@@ -285,7 +285,7 @@ void rail_lost(Context& context, Peer& peer, Rail& rail) {
   }
   std::sort(group.to_resend.begin(), group.to_resend.end(),
             [](const auto& a, const auto& b) { return a->number < b->number; });
-  context.sends.each([&](Request& request) {
+  context.sends.each([&](Request& request) CANELE_UNDER_LOCK {
     const bool was_here = request.rank == peer.rank && request.bulk_rail == &rail && request.expected != 0;
     if (was_here && holds(rail, request)) {
       CANELE_COVER(stream_in_a_dead_rail);

@@ -21,25 +21,26 @@ void begin(const Context& context, Peer& peer, std::size_t group);
 
 /// Gives packets to every rail that takes one. It takes the place of send_path::flush() for a peer whose packets
 /// are sequenced.
-void flush(Context& context, Peer& peer);
+void flush(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 
 /// Accepts a packet whose first chunk is `sequenced`, and parses it in its turn. Returns the verdict on
 /// it.
-Verdict accept_sequenced(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> rest);
+Verdict accept_sequenced(Context& context, Peer& peer, const wire::Head& head,
+                         std::span<const std::byte> rest) CANELE_UNDER_LOCK;
 
 /// Handles that the peer has all sequenced packets up to this one. Returns the verdict on that.
 Verdict on_cumulative_ack(Peer& peer, std::uint64_t upto);
 
 /// Tells the peer by each rail, after our bye, that the end of the rail is no loss. One rail may end before the peer
 /// reads the bye that went by another.
-void close_rails(Context& context, Peer& peer);
+void close_rails(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 /// Returns whether the peer was told that by each rail, or need not be.
 bool rails_closed(const Peer& peer);
 
 /// Retransmits what was on a rail that has failed, while others are up.
-void rail_lost(Context& context, Peer& peer, Rail& rail);
+void rail_lost(Context& context, Peer& peer, Rail& rail) CANELE_UNDER_LOCK;
 
 /// Handles that the rail's driver has given its packet back after the rail died.
-void take_back(Context& context, Rail& rail);
+void take_back(Context& context, Rail& rail) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::sequencing

@@ -28,18 +28,18 @@ using strategies::Plan;
 constexpr std::size_t inline_room = 64;
 constexpr int most_bulk_pieces = 64;
 
-void flush_memory(Context& context, Peer& peer);
-bool write_plan(Context& context, Peer& peer, Plan& plan);
-void all_sent(Context& context, Peer& peer, Plan& plan);
-bool write_bulk(Context& context, Rail& rail, Request& request);
+void flush_memory(Context& context, Peer& peer) CANELE_UNDER_LOCK;
+bool write_plan(Context& context, Peer& peer, Plan& plan) CANELE_UNDER_LOCK;
+void all_sent(Context& context, Peer& peer, Plan& plan) CANELE_UNDER_LOCK;
+bool write_bulk(Context& context, Rail& rail, Request& request) CANELE_UNDER_LOCK;
 int bulk_pieces(const Request& request, std::size_t most, iovec* pieces, std::vector<std::byte>& staging,
                 std::size_t* size);
-void flush_system(Context& context, Peer& peer);
-bool delay(Context& context, Peer& peer);
-void stage_items(Context& context, Peer& peer, Packet& packet);
+void flush_system(Context& context, Peer& peer) CANELE_UNDER_LOCK;
+bool delay(Context& context, Peer& peer) CANELE_UNDER_LOCK;
+void stage_items(Context& context, Peer& peer, Packet& packet) CANELE_UNDER_LOCK;
 void add_piece(Packet& packet, const void* base, std::size_t size);
 void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, Request& request);
-void release_staged(Context& context, Rail& rail);
+void release_staged(Context& context, Rail& rail) CANELE_UNDER_LOCK;
 
 }  // namespace
 

@@ -10,17 +10,17 @@
 namespace canele::comm::link {
 
 /// Does step 4: gives packets to the peer's rail as long as the rail takes them.
-void flush(Context& context, Peer& peer);
+void flush(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 
 /// Sends the next piece of a granted transfer by a rail that is idle. Returns false if the rail is full.
-bool send_bulk(Context& context, Rail& rail, Request& request);
+bool send_bulk(Context& context, Rail& rail, Request& request) CANELE_UNDER_LOCK;
 
 /// Handles the answer of a system-call driver for the packet of `rail` (rail.result).
-void driver_returned(Context& context, Rail& rail);
+void driver_returned(Context& context, Rail& rail) CANELE_UNDER_LOCK;
 /// Handles that the memory of the packet is free again.
-void packet_done(Context& context, Rail& rail, drivers::Status status);
+void packet_done(Context& context, Rail& rail, drivers::Status status) CANELE_UNDER_LOCK;
 
 /// Counts a packet as sent: envelopes, packets, aggregation.
-void count_packet(Context& context, Peer& peer, const strategies::Plan& plan);
+void count_packet(Context& context, Peer& peer, const strategies::Plan& plan) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::link

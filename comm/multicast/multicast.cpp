@@ -22,7 +22,7 @@ namespace multicast {
 namespace {
 
 /// Marks a multicast as ended, and moves lowest_id on to the oldest one that has not ended everywhere.
-void retire(MulticastState& multicasts, std::uint32_t id) {
+void retire(MulticastState& multicasts, std::uint32_t id) CANELE_UNDER_LOCK {
   multicasts.ended[id - multicasts.lowest_id] = true;
   while (!multicasts.ended.empty() && multicasts.ended.front()) {
     multicasts.ended.pop_front();
@@ -31,7 +31,7 @@ void retire(MulticastState& multicasts, std::uint32_t id) {
 }
 
 /// Redirects to us the children of a lost parent.
-void reroute(Context& context, const Multicast& multicast, const DestinationSend& send) {
+void reroute(Context& context, const Multicast& multicast, const DestinationSend& send) CANELE_UNDER_LOCK {
   for (const std::uint32_t rank : send.children) {
     Peer& peer = context.peer(static_cast<int>(rank));
     if (peer.disconnected()) continue;
@@ -42,14 +42,14 @@ void reroute(Context& context, const Multicast& multicast, const DestinationSend
   }
 }
 
-void end(Context& context, Multicast& op) {
+void end(Context& context, Multicast& op) CANELE_UNDER_LOCK {
   const auto multicast = context.multicasts.outgoing.extract(op.id);
   retire(context.multicasts, op.id);
   if (op.segment_driver != nullptr) op.segment_driver->driver->deregister(op.segment_key.handle);
   context.finish(*op.request, op.error);
 }
 
-void on_send_done(Context& context, CallOp& op) {
+void on_send_done(Context& context, CallOp& op) CANELE_UNDER_LOCK {
   DestinationSend& send = static_cast<DestinationSend&>(*static_cast<InternalRequest::OnComplete&>(op).owner);
   Multicast& multicast = *send.multicast;
   if (multicast.outcomes != nullptr) multicast.outcomes[send.index] = send.status_error;
@@ -85,7 +85,7 @@ bool is_far(const Peer& peer, Shape requested) {
 }
 
 /// Returns the link to the destinations: the first that is known speaks for all.
-const DriverInstance& link_to(const Context& context, const std::vector<DestinationSend*>& far) {
+const DriverInstance& link_to(const Context& context, const std::vector<DestinationSend*>& far) CANELE_UNDER_LOCK {
   for (const DestinationSend* send : far) {
     const Peer* peer = context.peers[send->rank];
     if (peer->rail->instance != nullptr && peer->state == Peer::State::up) return *peer->rail->instance;
@@ -98,7 +98,8 @@ Shape requested_shape(const Context& context, const Multicast& multicast) {
   return multicast.shape != Shape::automatic ? multicast.shape : context.multicasts.shape_override;
 }
 
-Shape shape_for(const Context& context, const Multicast& multicast, const std::vector<DestinationSend*>& far) {
+Shape shape_for(const Context& context, const Multicast& multicast,
+                const std::vector<DestinationSend*>& far) CANELE_UNDER_LOCK {
   const auto count = static_cast<std::uint32_t>(far.size());
   const Shape requested = requested_shape(context, multicast);
   if (count < 2 || count > most_destinations || multicast.request->data.length == 0) return Shape::flat;
@@ -110,7 +111,7 @@ Shape shape_for(const Context& context, const Multicast& multicast, const std::v
 }
 
 /// Marks the sends whose destinations find the data in the broadcast segment.
-void mark_in_segment(const Context& context, Multicast& multicast) {
+void mark_in_segment(const Context& context, Multicast& multicast) CANELE_UNDER_LOCK {
   for (std::size_t i = 0; multicast.segment_driver != nullptr && i < multicast.ranks.size(); ++i) {
     DestinationSend& send = multicast.sends[i];
     const Peer* peer = context.peers[send.rank];
@@ -179,8 +180,9 @@ void begin(Context& context, CallOp& op) {
     return a->item.priority > b->item.priority;
   });
   const Shape requested = requested_shape(context, multicast);
-  std::copy_if(sends.begin(), sends.end(), std::back_inserter(far),
-               [&](const DestinationSend* send) { return is_far(context.peer(send->rank), requested); });
+  std::copy_if(sends.begin(), sends.end(), std::back_inserter(far), [&](const DestinationSend* send) CANELE_UNDER_LOCK {
+    return is_far(context.peer(send->rank), requested);
+  });
   const Shape shape = shape_for(context, multicast, far);
   if (shape == Shape::flat) far.clear();
   for (DestinationSend* send : far) send->rendezvous = true;

@@ -18,10 +18,10 @@
 namespace canele::comm::multicast {
 
 /// Begins the submitted Multicast, which deletes itself in the end.
-void begin(Context& context, CallOp& op);
+void begin(Context& context, CallOp& op) CANELE_UNDER_LOCK;
 
 /// route_size() returns the bytes that the route of a send takes in its envelope; write_route() writes them.
 std::size_t route_size(const DestinationSend& send);
-std::byte* write_route(const Context& context, const DestinationSend& send, std::byte* out);
+std::byte* write_route(const Context& context, const DestinationSend& send, std::byte* out) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::multicast

@@ -23,12 +23,12 @@ namespace canele::comm {
 namespace multicast {
 namespace {
 
-void notify(Context& context, Peer& peer, wire::Type type, const IncomingMulticast& incoming) {
+void notify(Context& context, Peer& peer, wire::Type type, const IncomingMulticast& incoming) CANELE_UNDER_LOCK {
   const std::int32_t root = incoming.root;
   link::send_control(context, peer, {.type = type, .tag = incoming.id, .payload = link::bytes_of(root)});
 }
 
-IncomingMulticast& make(Context& context, int root, std::uint32_t id) {
+IncomingMulticast& make(Context& context, int root, std::uint32_t id) CANELE_UNDER_LOCK {
   auto& slot = context.multicasts.incoming[MulticastState::key_of(root, id)];
   slot = std::make_unique<IncomingMulticast>();
   slot->root = root;
@@ -37,7 +37,7 @@ IncomingMulticast& make(Context& context, int root, std::uint32_t id) {
   return *slot;
 }
 
-void erase(Context& context, const IncomingMulticast& incoming) {
+void erase(Context& context, const IncomingMulticast& incoming) CANELE_UNDER_LOCK {
   if (!incoming.announced) --context.multicasts.unannounced;
   context.multicasts.incoming.erase(MulticastState::key_of(incoming.root, incoming.id));
 }
@@ -54,7 +54,7 @@ bool has_child_send(const IncomingMulticast& incoming) {
 }
 
 /// Redirects to the root a child that waits here in vain.
-void redirect_child(Context& context, IncomingMulticast& incoming, Child& child) {
+void redirect_child(Context& context, IncomingMulticast& incoming, Child& child) CANELE_UNDER_LOCK {
   CANELE_COVER(child_redirected);
   child.asked = false;
   child.done = true;
@@ -63,7 +63,7 @@ void redirect_child(Context& context, IncomingMulticast& incoming, Child& child)
 }
 
 /// Gives memory back to its owners, when no child send reads it any more.
-void release_if_unused(Context& context, IncomingMulticast& incoming) {
+void release_if_unused(Context& context, IncomingMulticast& incoming) CANELE_UNDER_LOCK {
   if (incoming.waiting && (incoming.relay_buffer != nullptr || !has_child_send(incoming))) {
     incoming.waiting = false;
     incoming.closed = true;
@@ -81,7 +81,7 @@ void release_if_unused(Context& context, IncomingMulticast& incoming) {
 }
 
 /// Cleans up after a child send. Runs some time after the send was finalized.
-void on_child_send_done(Context& context, CallOp& op) {
+void on_child_send_done(Context& context, CallOp& op) CANELE_UNDER_LOCK {
   auto& send = static_cast<ChildSend&>(*static_cast<InternalRequest::OnComplete&>(op).owner);
   IncomingMulticast& incoming = *send.multicast;
   Child& child = *find_child(incoming, send.rank);
@@ -91,13 +91,13 @@ void on_child_send_done(Context& context, CallOp& op) {
   release_if_unused(context, incoming);
 }
 
-void end_child_send(Context& context, Request& send, int error) {
+void end_child_send(Context& context, Request& send, int error) CANELE_UNDER_LOCK {
   context.sends.remove(send.handle);
   context.finish(send, error);
 }
 
 /// Sends what is available and has not been sent.
-void forward_available(Context& context, const IncomingMulticast& incoming, Child& child) {
+void forward_available(Context& context, const IncomingMulticast& incoming, Child& child) CANELE_UNDER_LOCK {
   ChildSend& send = *child.send;
   const std::uint64_t upto = std::min(incoming.available, child.cts.offset + child.cts.length);
   if (send.finalized() || upto <= send.expected) return;
@@ -112,7 +112,8 @@ void forward_available(Context& context, const IncomingMulticast& incoming, Chil
   link::enqueue(context, context.peer(child.rank), send.item);
 }
 
-void begin_child_send(Context& context, IncomingMulticast& incoming, Child& child, const canele_data_t& data) {
+void begin_child_send(Context& context, IncomingMulticast& incoming, Child& child,
+                      const canele_data_t& data) CANELE_UNDER_LOCK {
   CANELE_COVER(child_send_begun);
   child.send = std::make_unique<ChildSend>();
   ChildSend& send = *child.send;
@@ -132,7 +133,7 @@ void begin_child_send(Context& context, IncomingMulticast& incoming, Child& chil
 }
 
 /// Answers a child's CTS: the child gets what is available, or is redirected.
-void answer_cts(Context& context, IncomingMulticast& incoming, Child& child) {
+void answer_cts(Context& context, IncomingMulticast& incoming, Child& child) CANELE_UNDER_LOCK {
   if (child.send == nullptr) {
     if (incoming.closed) return redirect_child(context, incoming, child);
     const canele_data_t* data = relay_buffer::source(incoming);
@@ -151,21 +152,21 @@ void answer_cts(Context& context, IncomingMulticast& incoming, Child& child) {
 
 /// Gives up a multicast of which no more data will come. Each child is redirected as soon as the data that it was
 /// granted has been sent.
-void give_up(Context& context, IncomingMulticast& incoming) {
+void give_up(Context& context, IncomingMulticast& incoming) CANELE_UNDER_LOCK {
   incoming.closed = incoming.failed = true;
   for (Child& child : incoming.children) {
     if (child.send != nullptr) on_available_sent(context, *child.send);
   }
 }
 
-void forward_to_children(Context& context, IncomingMulticast& incoming) {
+void forward_to_children(Context& context, IncomingMulticast& incoming) CANELE_UNDER_LOCK {
   for (Child& child : incoming.children) {
     if (child.send != nullptr) forward_available(context, incoming, child);
   }
 }
 
 /// Forgets the multicasts of a root that have ended everywhere.
-void forget_below(Context& context, int root, std::uint32_t lowest) {
+void forget_below(Context& context, int root, std::uint32_t lowest) CANELE_UNDER_LOCK {
   std::uint32_t& known = context.multicasts.lowest[root];
   if (lowest <= known) return;
   known = lowest;
@@ -179,7 +180,7 @@ void forget_below(Context& context, int root, std::uint32_t lowest) {
 }
 
 /// Forgets a multicast that no envelope has announced, unless a child waits for it here.
-void forget_unannounced(Context& context, const IncomingMulticast& incoming) {
+void forget_unannounced(Context& context, const IncomingMulticast& incoming) CANELE_UNDER_LOCK {
   const bool waits =
       std::any_of(incoming.children.begin(), incoming.children.end(), [](const Child& child) { return child.asked; });
   if (!incoming.announced && !incoming.redirected && !waits) erase(context, incoming);
@@ -191,7 +192,7 @@ bool fits(const IncomingMulticast& incoming, const wire::MulticastCts& cts) {
 
 /// Redirects a rank whose CTS is for an unknown multicast, or does not fit. The root may have told one of the two
 /// ranks wrong.
-Verdict redirect(Context& context, Peer& peer, std::uint32_t id, std::int32_t root) {
+Verdict redirect(Context& context, Peer& peer, std::uint32_t id, std::int32_t root) CANELE_UNDER_LOCK {
   CANELE_COVER_RARE(cts_redirected);
   link::send_control(context, peer,
                      {.type = wire::Type::multicast_redirect, .tag = id, .payload = link::bytes_of(root)});
@@ -199,7 +200,7 @@ Verdict redirect(Context& context, Peer& peer, std::uint32_t id, std::int32_t ro
 }
 
 /// Returns whether the multicast has ended, or can never come.
-bool is_past(const Context& context, std::int32_t root, std::uint32_t id) {
+bool is_past(const Context& context, std::int32_t root, std::uint32_t id) CANELE_UNDER_LOCK {
   const auto lowest = context.multicasts.lowest.find(root);
   const Peer* peer = context.peers[root];
   return (lowest != context.multicasts.lowest.end() && id < lowest->second) ||
@@ -229,7 +230,8 @@ struct Announced {
 };
 
 /// Reads the route of an envelope from `root`. Returns the verdict on it.
-Verdict take_route(Context& context, const Peer& root, std::span<const std::byte>& payload, Announced& out) {
+Verdict take_route(Context& context, const Peer& root, std::span<const std::byte>& payload,
+                   Announced& out) CANELE_UNDER_LOCK {
   wire::Route& route = out.route;
   if (!wire::take(payload, route) || route.children > most_children ||
       payload.size() < route.children * sizeof(std::uint32_t)) {
@@ -258,7 +260,7 @@ Verdict take_route(Context& context, const Peer& root, std::span<const std::byte
 
 /// Notes the envelope of a multicast that has come, and has been matched. Returns its IncomingMulticast.
 IncomingMulticast& note_announced(Context& context, const Peer& root, const Announced& announced, const wire::Rts& rts,
-                                  Session& session) {
+                                  Session& session) CANELE_UNDER_LOCK {
   const wire::Route& route = announced.route;
   forget_below(context, root.rank, route.lowest);
   IncomingMulticast* incoming = find(context, root.rank, route.id);
@@ -286,7 +288,7 @@ IncomingMulticast& note_announced(Context& context, const Peer& root, const Anno
 }
 
 /// Serves the ranks that asked before the envelope came, when the message is kept.
-void answer_early_cts(Context& context, IncomingMulticast& incoming) {
+void answer_early_cts(Context& context, IncomingMulticast& incoming) CANELE_UNDER_LOCK {
   for (Child& child : incoming.children) {
     if (child.asked && child.send == nullptr) answer_cts(context, incoming, child);
   }
@@ -297,11 +299,13 @@ class MulticastArrival final : public rendezvous::Arrival {
  public:
   MulticastArrival(Context& context, Peer& root) : context_(context), root_(root) {}
   std::uint32_t id() const override { return route.route.id; }
-  Sink& announced(const wire::Rts& rts, Session& session) override {
+  Sink& announced(const wire::Rts& rts, Session& session) CANELE_UNDER_LOCK override {
     return note_announced(context_, root_, route, rts, session);
   }
-  void rejected(int reason) override { multicast::on_rejected(context_, *find(context_, root_.rank, id()), reason); }
-  void kept() override {
+  void rejected(int reason) CANELE_UNDER_LOCK override {
+    multicast::on_rejected(context_, *find(context_, root_.rank, id()), reason);
+  }
+  void kept() CANELE_UNDER_LOCK override {
     if (IncomingMulticast* const incoming = find(context_, root_.rank, id()); incoming != nullptr)
       answer_early_cts(context_, *incoming);
   }
@@ -517,7 +521,7 @@ void on_available_sent(Context& context, Request& request) {
 
 /// Handles that the root is disconnected. Where its data has begun to come, the transfer ends in its own way. Otherwise
 /// no rank needs to have any of the data.
-void on_root_disconnected(Context& context, IncomingMulticast& incoming, const Peer& root) {
+void on_root_disconnected(Context& context, IncomingMulticast& incoming, const Peer& root) CANELE_UNDER_LOCK {
   CANELE_COVER(root_disconnected);
   Request* const request = incoming.fetching;
   const bool from_parent = request != nullptr && request->receive.peer->rank != incoming.root;

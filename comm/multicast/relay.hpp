@@ -20,21 +20,25 @@
 namespace canele::comm::multicast {
 
 /// Handles the envelope of a multicast. Returns the verdict on it.
-Verdict on_multicast_rts(Context& context, Peer& root, const wire::Head& head, std::span<const std::byte> payload);
-IncomingMulticast* find(Context& context, int root, std::uint32_t id);
+Verdict on_multicast_rts(Context& context, Peer& root, const wire::Head& head,
+                         std::span<const std::byte> payload) CANELE_UNDER_LOCK;
+IncomingMulticast* find(Context& context, int root, std::uint32_t id) CANELE_UNDER_LOCK;
 
 /// Handles that no receive will ever take the message. The root gets `reason`, and the children are redirected to
 /// the root. If the data is being fetched for them already, the root gets the outcome of that instead. `incoming` may
 /// no longer exist afterwards.
-void on_rejected(Context& context, IncomingMulticast& incoming, int reason);
-Verdict on_multicast_cts(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
-Verdict on_multicast_done(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
-Verdict on_multicast_redirect(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
+void on_rejected(Context& context, IncomingMulticast& incoming, int reason) CANELE_UNDER_LOCK;
+Verdict on_multicast_cts(Context& context, Peer& peer, const wire::Head& head,
+                         std::span<const std::byte> payload) CANELE_UNDER_LOCK;
+Verdict on_multicast_done(Context& context, Peer& peer, const wire::Head& head,
+                          std::span<const std::byte> payload) CANELE_UNDER_LOCK;
+Verdict on_multicast_redirect(Context& context, Peer& peer, const wire::Head& head,
+                              std::span<const std::byte> payload) CANELE_UNDER_LOCK;
 
 /// Handles that a child send has sent all that is available.
-void on_available_sent(Context& context, Request& send);
+void on_available_sent(Context& context, Request& send) CANELE_UNDER_LOCK;
 
 /// Handles that a peer is disconnected.
-void on_disconnected(Context& context, const Peer& peer);
+void on_disconnected(Context& context, const Peer& peer) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::multicast

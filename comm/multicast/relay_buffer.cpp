@@ -17,7 +17,7 @@
 namespace canele::comm::multicast::relay_buffer {
 namespace {
 
-void end_copy(Context& context, CallOp& op) {
+void end_copy(Context& context, CallOp& op) CANELE_UNDER_LOCK {
   IncomingMulticast& incoming = *static_cast<RelayCopy&>(op).multicast;
   const auto task = std::move(incoming.copy);
   receive_path::complete_receive(context, *incoming.receive, context.peer(incoming.root), task->copied);

@@ -15,7 +15,7 @@
 namespace canele::comm::multicast::relay_buffer {
 
 /// Begins to fetch the data. Returns false if there is no room, or no peer left to ask.
-bool begin(Context& context, IncomingMulticast& incoming);
+bool begin(Context& context, IncomingMulticast& incoming) CANELE_UNDER_LOCK;
 /// Returns the data that child sends read; nullptr if there is no relay buffer.
 const canele_data_t* source(const IncomingMulticast& incoming);
 /// Handles that the fetch has ended.
@@ -24,6 +24,6 @@ void on_filled(Context& context, IncomingMulticast& incoming, int outcome);
 /// be full.
 bool attach(Context& context, Request& request, IncomingMulticast& incoming);
 /// Gives the memory back, when no child send or copy reads it.
-void drop(Context& context, IncomingMulticast& incoming);
+void drop(Context& context, IncomingMulticast& incoming) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::multicast::relay_buffer

@@ -109,15 +109,15 @@ struct RelayCopy : ltask::Task, CallOp {
 
 /// A multicast of another rank.
 struct IncomingMulticast final : Sink {
-  bool attach_receive(Context& context, Request& request) override;
-  Peer& next_source(Context& context) const override;
-  bool request_data(Context& context, Request& request, Peer& from, std::uint64_t offset) override;
-  void request_again(Context& context, Request& request) override;
+  bool attach_receive(Context& context, Request& request) CANELE_UNDER_LOCK override;
+  Peer& next_source(Context& context) const CANELE_UNDER_LOCK override;
+  bool request_data(Context& context, Request& request, Peer& from, std::uint64_t offset) CANELE_UNDER_LOCK override;
+  void request_again(Context& context, Request& request) CANELE_UNDER_LOCK override;
   bool outlives(const Peer& peer) const override;
   void on_bulk_begun() override { bulk_begun = true; }
-  void on_progress(Context& context, Request& request) override;
-  void on_done(Context& context, const Request& request, Peer& from) override;
-  void on_receive_end(Context& context, Request& request, int outcome) override;
+  void on_progress(Context& context, Request& request) CANELE_UNDER_LOCK override;
+  void on_done(Context& context, const Request& request, Peer& from) CANELE_UNDER_LOCK override;
+  void on_receive_end(Context& context, Request& request, int outcome) CANELE_UNDER_LOCK override;
 
   int root = 0;
   std::uint32_t id = 0;

@@ -11,12 +11,13 @@ namespace canele::comm::multicast {
 namespace {
 
 /// Counts the destinations that are reached by that driver.
-std::size_t reached_by(const Engine& engine, const Multicast& whole, const DriverInstance& instance) {
-  return static_cast<std::size_t>(std::count_if(whole.ranks.begin(), whole.ranks.end(), [&](int rank) {
-    const Peer* peer = engine.peers[rank];
-    return peer != nullptr && peer->state == Peer::State::up && peer->rail->instance == &instance &&
-           peer->rail_group == nullptr;
-  }));
+std::size_t reached_by(const Engine& engine, const Multicast& whole, const DriverInstance& instance) CANELE_UNDER_LOCK {
+  return static_cast<std::size_t>(
+      std::count_if(whole.ranks.begin(), whole.ranks.end(), [&](int rank) CANELE_UNDER_LOCK {
+        const Peer* peer = engine.peers[rank];
+        return peer != nullptr && peer->state == Peer::State::up && peer->rail->instance == &instance &&
+               peer->rail_group == nullptr;
+      }));
 }
 
 }  // namespace

@@ -343,7 +343,7 @@ bool one_arrives_soon(Engine* engine, const Awaited& awaited) {
 /// Polls once, under the lock. A message without a posted receive is left in the driver. To store the message would
 /// cost a second copy, and this thread is likely to post its receive next. Not for long: a thread may wait for what
 /// lies behind it.
-bool check_locked(Engine& engine, const Target& target, const Request* receive, int turn) {
+bool check_locked(Engine& engine, const Target& target, const Request* receive, int turn) CANELE_UNDER_LOCK {
   constexpr Engine::Spin one_check{1};
   constexpr int most_turns = 2, patience = 64;
   if (receive != nullptr && turn < most_turns)

@@ -39,7 +39,7 @@ bool is_stuck(const CreditPool& pool, const ReceiveWindow& a) {
   return a.sender_blocked && (a.in_queue || (a.target >= pool.per_peer && a.size() + worth_a_message(a) > a.target));
 }
 
-void send_solicit(Context& context, Peer& peer, const Wanted& wanted, bool probe) {
+void send_solicit(Context& context, Peer& peer, const Wanted& wanted, bool probe) CANELE_UNDER_LOCK {
   Asking& asking = *peer.asking;
   const Session& session = *wanted.session;
   send_path::announce(context, peer, session);  // its index there is ours
@@ -55,13 +55,13 @@ void send_solicit(Context& context, Peer& peer, const Wanted& wanted, bool probe
 bool is_open(const Wanted& wanted) { return wanted.session->number == wanted.number && wanted.session->open; }
 
 /// Returns whether no receive waits any more for what was noted. (Whether a receive with a mask does is not looked up.)
-bool is_stale(Context& context, const Peer& peer, const Wanted& wanted) {
+bool is_stale(Context& context, const Peer& peer, const Wanted& wanted) CANELE_UNDER_LOCK {
   if (!is_open(wanted)) return true;
   if (wanted.mask != ~std::uint64_t{0}) return false;
   return context.matcher.peek(wanted.session->match, wanted.tag, peer.rank) == nullptr;
 }
 
-void drop_stale(Context& context, const Peer& peer, Asking& asking, int most) {
+void drop_stale(Context& context, const Peer& peer, Asking& asking, int most) CANELE_UNDER_LOCK {
   for (; most > 0 && !asking.receives.empty() && is_stale(context, peer, asking.receives.front()); --most)
     asking.receives.pop_front();
 }
@@ -75,7 +75,7 @@ void drop_closed(Asking& asking) {
 
 /// Asks what has not been asked yet, as long as more solicitations may be out. A solicit id says which receives have
 /// been asked for: none that is still listed here.
-void ask_more(Context& context, Peer& peer) {
+void ask_more(Context& context, Peer& peer) CANELE_UNDER_LOCK {
   Asking& a = *peer.asking;
   drop_stale(context, peer, a, Asking::most_out);
   for (std::uint64_t out = a.asked - a.answered; out < Asking::most_out; ++out, ++a.asked) {
@@ -104,7 +104,7 @@ void ask_more(Context& context, Peer& peer) {
 
 /// Notes a receive until its sender is asked for it. With too many receives, or no memory, the sender is asked for
 /// everything.
-void note(Context& context, const Peer& peer, const PostedNode& receive) {
+void note(Context& context, const Peer& peer, const PostedNode& receive) CANELE_UNDER_LOCK {
   Asking& asking = *peer.asking;
   Session* const session = request_of(receive).session;
   const Wanted wanted{receive.tag, receive.mask, context.matcher.take_post_order(), session, session->number};
@@ -148,7 +148,7 @@ void forget(Asking& asking) {
 }
 
 /// Fills the window up to its target, as far as the pool allows.
-void refill(Context& context, Peer& peer) {
+void refill(Context& context, Peer& peer) CANELE_UNDER_LOCK {
   ReceiveWindow& a = peer.receive_window;
   CreditPool& pool = context.credit;
   release_matched(pool, a);
@@ -174,7 +174,7 @@ void refill(Context& context, Peer& peer) {
 }
 
 /// Serves the peers that wait for the pool, in their order, while it has room.
-void serve_queue(Context& context) {
+void serve_queue(Context& context) CANELE_UNDER_LOCK {
   CreditPool& pool = context.credit;
   while (!pool.queue.empty() && pool.room() >= ReceiveWindow::least_grant) {
     Peer& peer = *pool.queue.front();

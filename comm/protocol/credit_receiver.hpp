@@ -24,12 +24,12 @@ namespace canele::comm::credit_receiver {
 
 /// Notes a peer that has used up half of its window. Credit is granted before the lock is left, when it is known what
 /// became of the message. Returns nullptr; or how the sender exceeds what it was granted.
-Verdict update_window(Context& context, Peer& peer);
+Verdict update_window(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 /// Grants what is due. Called when peers are flushed.
-void refill_all(Context& context);
+void refill_all(Context& context) CANELE_UNDER_LOCK;
 
 /// Charges an envelope that has come. Returns the verdict on that.
-inline Verdict charge(Context& context, Peer& peer, std::uint64_t cost) {
+inline Verdict charge(Context& context, Peer& peer, std::uint64_t cost) CANELE_UNDER_LOCK {
   ReceiveWindow& window = peer.receive_window;
   window.arrived += cost;
   if (window.arrived > window.next_check) [[unlikely]]
@@ -43,9 +43,9 @@ inline void take_back(Peer& peer, std::uint64_t cost) { peer.receive_window.arri
 /// Counts a message that was charged, and is kept.
 void stored(Peer& peer, std::uint64_t cost);
 /// Grants credit after memory has become free: to this peer, if it is due, or to others that wait for some.
-void regrant(Context& context, Peer& peer);
+void regrant(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 /// Handles that a message that was kept is needed no longer.
-inline void released(Context& context, Peer& peer, std::uint64_t cost) {
+inline void released(Context& context, Peer& peer, std::uint64_t cost) CANELE_UNDER_LOCK {
   ReceiveWindow& window = peer.receive_window;
   assert(window.stored >= cost && window.reserved >= cost);
   window.stored -= cost;
@@ -58,29 +58,31 @@ inline void released(Context& context, Peer& peer, std::uint64_t cost) {
 
 /// Handles that the sender has blocked messages, or has none any more. The verdict is retry if there is no memory to
 /// note that.
-Verdict on_blocked(Context& context, Peer& peer, bool is_blocked, std::uint32_t episode);
+Verdict on_blocked(Context& context, Peer& peer, bool is_blocked, std::uint32_t episode) CANELE_UNDER_LOCK;
 /// Handles that the sender has completed so many solicitations. Returns the verdict on that.
-Verdict on_solicit_done(Context& context, Peer& peer, std::uint64_t solicitations, std::uint32_t episode);
+Verdict on_solicit_done(Context& context, Peer& peer, std::uint64_t solicitations,
+                        std::uint32_t episode) CANELE_UNDER_LOCK;
 
 /// Serves blocked senders that may have what a receive waits for: they get credit, or their messages are solicited.
-void ask(Context& context, const PostedNode& receive);
+void ask(Context& context, const PostedNode& receive) CANELE_UNDER_LOCK;
 /// Handles that a receive for messages of one source, or of any, waits.
-inline void posted(Context& context, const PostedNode& receive) {
+inline void posted(Context& context, const PostedNode& receive) CANELE_UNDER_LOCK {
   if (!context.credit.blocked_senders.empty()) [[unlikely]]
     ask(context, receive);
 }
 
 /// Handles that a probe has found nothing. What it asks for is stored when its blocked envelope comes.
-void missed(Context& context, Session& session, int source, std::uint64_t tag, std::uint64_t mask);
+void missed(Context& context, Session& session, int source, std::uint64_t tag, std::uint64_t mask) CANELE_UNDER_LOCK;
 /// Returns whether a probe has asked for a blocked envelope that has come. If so, the caller has to store it.
 bool matches_pending_probe(Peer& peer);
 
 /// Checks a blocked envelope before it is matched. Returns the verdict on it.
 Verdict check(Peer& peer, const wire::BlockedEnvelope& blocked, std::uint32_t batch);
 /// Notes a blocked envelope that has been matched. After the last one of the batch the sender gets its reply.
-void note_blocked_envelope(Context& context, Peer& peer, const wire::BlockedEnvelope& blocked, bool taken);
+void note_blocked_envelope(Context& context, Peer& peer, const wire::BlockedEnvelope& blocked,
+                           bool taken) CANELE_UNDER_LOCK;
 
 /// Forgets a peer that is disconnected: it will send nothing more.
-void on_disconnected(Context& context, Peer& peer);
+void on_disconnected(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::credit_receiver

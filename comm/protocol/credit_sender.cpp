@@ -36,13 +36,13 @@ void unlink(Context& context, BlockedSends& list, Request& request) {
   context.counters.sub(Counter::credit_blocked_now);
 }
 
-void report_blocked(Context& context, Peer& peer, bool is_blocked) {
+void report_blocked(Context& context, Peer& peer, bool is_blocked) CANELE_UNDER_LOCK {
   link::send_control(context, peer,
                      {.type = wire::Type::blocked, .tag = is_blocked ? 1u : 0u, .seq = peer.blocked_sends->episode});
 }
 
 /// Ends an episode, when no send is blocked any more: new messages use the credit that is left.
-void reopen(Context& context, Peer& peer) {
+void reopen(Context& context, Peer& peer) CANELE_UNDER_LOCK {
   CANELE_COVER(no_send_is_blocked);
   BlockedSends& list = *peer.blocked_sends;
   peer.credit = std::exchange(list.credit, 0);
@@ -94,7 +94,7 @@ int advertise_solicited(BlockedSends& list) {
 
 /// Ends the oldest `ended` solicitations. What their receives wait for has not been sent yet, and will be advertised
 /// from the cursor.
-void end_solicitations(Context& context, Peer& peer, int ended) {
+void end_solicitations(Context& context, Peer& peer, int ended) CANELE_UNDER_LOCK {
   if (ended == 0) return;
   CANELE_COVER(solicitations_done);
   BlockedSends& list = *peer.blocked_sends;
@@ -120,7 +120,7 @@ void advertise_from_cursor(BlockedSends& list) {
 
 /// Advertises the next batch, if anything is solicited and nothing is advertised. Solicitations and the cursor take
 /// turns.
-void advertise_batch(Context& context, Peer& peer) {
+void advertise_batch(Context& context, Peer& peer) CANELE_UNDER_LOCK {
   BlockedSends& list = *peer.blocked_sends;
   list.batch_size = 0;
   const bool has_cursor = list.cursor != nullptr && list.solicit_id != 0;
@@ -138,7 +138,7 @@ void advertise_batch(Context& context, Peer& peer) {
 }
 
 /// Lets as many sends leave as credit allows. Then advertises the others, if the receiver has solicited them.
-void advance(Context& context, Peer& peer) {
+void advance(Context& context, Peer& peer) CANELE_UNDER_LOCK {
   BlockedSends& list = *peer.blocked_sends;
   if (list.batch_out || list.first == nullptr) return;
   while (list.first != nullptr && pay(list.credit, *list.first)) {

@@ -17,7 +17,7 @@
 namespace canele::comm::matched_unbound {
 
 /// Gives the message to the request, which has no buffer yet.
-inline void add(Context& context, Request& request, Message& message) {
+inline void add(Context& context, Request& request, Message& message) CANELE_UNDER_LOCK {
   request.receive.message = &message;
   transition(request, Request::Stage::matched_unbound);
   context.matched_unbound.append(message);
@@ -30,7 +30,7 @@ inline Request& receive_of(const Message& message) {
 }
 
 /// Takes the message away from its receive, and returns it.
-inline Message& remove(Context& context, Request& request) {
+inline Message& remove(Context& context, Request& request) CANELE_UNDER_LOCK {
   Message& message = *std::exchange(request.receive.message, nullptr);
   context.matched_unbound.unlink(message);
   return message;

@@ -49,7 +49,7 @@ void acknowledge(Context& context, Peer& peer, Handle handle, int outcome) {
 namespace {
 
 /// Files the message in the tables. Returns false if there is no memory for its places there; nothing has changed then.
-bool store(Context& context, Session& session, Message& message) {
+bool store(Context& context, Session& session, Message& message) CANELE_UNDER_LOCK {
   try {
     context.matcher.store(session.match, message);
     return true;
@@ -59,7 +59,7 @@ bool store(Context& context, Session& session, Message& message) {
 }
 
 /// Accounts for a message that has just been stored. Afterwards it may be gone: the owner of its session may reject it.
-void note_unexpected(Context& context, Session& session, Message& message) {
+void note_unexpected(Context& context, Session& session, Message& message) CANELE_UNDER_LOCK {
   CANELE_COVER(unexpected_filed);
   context.trace(Event::unexpected_stored, message.source, &session, message.tag, message.length());
   EngineCounters& c = context.counters;
@@ -81,7 +81,8 @@ void comes_again(Peer& peer, std::uint64_t charged) {
 
 /// Returns whether a message stays with its driver. A thread polls for messages of its session (Context::defer_filter),
 /// and no receive waits for this one.
-[[gnu::cold, gnu::noinline]] bool defers(Context& context, Peer& peer, std::uint64_t tag, std::size_t length) {
+[[gnu::cold, gnu::noinline]] bool defers(Context& context, Peer& peer, std::uint64_t tag,
+                                         std::size_t length) CANELE_UNDER_LOCK {
   if (!context.defer_filter.defers(tag, peer.rank)) return false;
   comes_again(peer, wire::credit_cost_of_eager(length));
   return true;
@@ -198,7 +199,7 @@ Verdict on_ack(Context& context, Peer& peer, const wire::Head& head) {
 namespace {
 
 /// Moves the bytes of a message that the request owns, now that there is memory for them. Then discards the message.
-void consume(Context& context, Request& request, Message& message) {
+void consume(Context& context, Request& request, Message& message) CANELE_UNDER_LOCK {
   Peer& peer = context.peer(message.source);
   if (message.rendezvous()) {
     CANELE_COVER(unexpected_rts_taken);
@@ -213,7 +214,7 @@ void consume(Context& context, Request& request, Message& message) {
 }
 
 /// Gives a new receive the message that it has taken out of the tables.
-void on_match(Context& context, Request& request, Message& message) {
+void on_match(Context& context, Request& request, Message& message) CANELE_UNDER_LOCK {
   if (fits_fast_path(context, request, request.data, message))
     return take_fast(context, request, request.data.base, message);
   no_longer_unexpected(context, message);
@@ -222,7 +223,7 @@ void on_match(Context& context, Request& request, Message& message) {
 }
 
 /// Completes the posting of a receive that is in the tables, and waits.
-void wait(Context& context, Request& request) {
+void wait(Context& context, Request& request) CANELE_UNDER_LOCK {
   const PostedNode& node = request.receive.node;
   ++request.session->pending;
   credit_receiver::posted(context, node);
@@ -241,7 +242,7 @@ void wait(Context& context, Request& request) {
 
 /// Ends a receive for which there is no memory: neither to look for its message, nor to queue it. The matcher has
 /// changed nothing.
-[[gnu::cold]] static void end_without_memory(Context& context, Request& request) {
+[[gnu::cold]] static void end_without_memory(Context& context, Request& request) CANELE_UNDER_LOCK {
   CANELE_COVER_RARE(no_memory_ends_receive);
   ++request.session->pending;
   set_envelope(request, request.receive.node.tag, request.receive.node.source, 0);

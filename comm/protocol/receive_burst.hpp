@@ -21,7 +21,7 @@ class ReceiveBurst {
   ReceiveBurst& operator=(const ReceiveBurst&) = delete;
 
   /// Takes the next packet. Returns the verdict on it.
-  [[gnu::always_inline]] Verdict take(Payload bytes) {
+  [[gnu::always_inline]] Verdict take(Payload bytes) CANELE_UNDER_LOCK {
     wire::Head head;
     if (!wire::peek(bytes, head)) [[unlikely]] {
       counts_.kept();

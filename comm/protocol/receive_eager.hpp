@@ -32,32 +32,34 @@ struct EagerMessage {
 // ---- rare cases, out of line: receive.cpp ---------------------------------------------------------------------------
 
 /// Does step 5 for an eager message that no receive waits for, or only an unbound receive.
-Verdict store_unexpected_eager(Context& context, Peer& peer, Session& session, EagerMessage message, PostedNode* node);
+Verdict store_unexpected_eager(Context& context, Peer& peer, Session& session, EagerMessage message,
+                               PostedNode* node) CANELE_UNDER_LOCK;
 /// Withdraws the RTR of a receive that has met a message which came as any other.
 /// It is a violation if the sender has filled it with another message.
-Verdict withdraw_rtr(Context& context, Request& request);
+Verdict withdraw_rtr(Context& context, Request& request) CANELE_UNDER_LOCK;
 /// Records a delivery for CANELE_TRACE. Also applies the fault switch, which flips one bit of one message, so that
 /// users can see their checks fail.
-void inspect_delivery(Context& context, const Request& request, std::uint64_t delivered_bytes);
+void inspect_delivery(Context& context, const Request& request, std::uint64_t delivered_bytes) CANELE_UNDER_LOCK;
 /// Answers a synchronous send. outcome: CANELE_OK if a receive has met its message, else why none ever will.
-void acknowledge(Context& context, Peer& peer, Handle handle, int outcome = CANELE_OK);
+void acknowledge(Context& context, Peer& peer, Handle handle, int outcome = CANELE_OK) CANELE_UNDER_LOCK;
 
 /// Both take a posted receive: it gets an unexpected message, or waits. accept() searches for the message.
 /// accept_searched() is called after a search: `message` was taken out of the tables, or is nullptr if there is none.
 void accept(Context& context, Request& request);
-void accept_searched(Context& context, Request& request, Message* message);
+void accept_searched(Context& context, Request& request, Message* message) CANELE_UNDER_LOCK;
 
 // ---- steps, in the order in which they run --------------------------------------------------------------------------
 
 [[gnu::always_inline]] inline Verdict check_envelope(Context& context, Peer& peer, const wire::Head& head,
-                                                     std::uint64_t cost, Session*& session);
+                                                     std::uint64_t cost, Session*& session) CANELE_UNDER_LOCK;
 [[gnu::always_inline]] inline Verdict check_number(Context& context, Peer& peer, const wire::Head& head,
-                                                   std::uint64_t cost);
+                                                   std::uint64_t cost) CANELE_UNDER_LOCK;
 inline Verdict find_session(Peer& peer, const wire::Head& head, Session*& session);
 template <typename Counts>
 [[gnu::always_inline]] inline Verdict match_eager(Context& context, Peer& peer, Session& session,
-                                                  const EagerMessage& message, Counts& counts);
-[[gnu::always_inline]] inline std::size_t copy_and_finish(Context& context, Request& request, Payload payload);
+                                                  const EagerMessage& message, Counts& counts) CANELE_UNDER_LOCK;
+[[gnu::always_inline]] inline std::size_t copy_and_finish(Context& context, Request& request,
+                                                          Payload payload) CANELE_UNDER_LOCK;
 inline void set_envelope(Request& request, std::uint64_t tag, int source, std::uint64_t length);
 inline int outcome_of(const Request& request);
 
@@ -75,7 +77,7 @@ struct CountsNow {
 
 /// Does steps 3 to 5. `handle`: see EagerMessage.
 [[gnu::always_inline]] static inline Verdict deliver_eager(Context& context, Peer& peer, const wire::Head& head,
-                                                           Payload payload, Handle handle) {
+                                                           Payload payload, Handle handle) CANELE_UNDER_LOCK {
   Session* session = nullptr;
   const std::uint64_t cost = wire::credit_cost_of_eager(payload.size());
   if (const Verdict v = check_envelope(context, peer, head, cost, session); !v.is_ok()) [[unlikely]]
@@ -149,11 +151,12 @@ inline void set_envelope(Request& request, std::uint64_t tag, int source, std::u
   return copied;
 }
 
-inline void copy_eager(Context& context, Request& request, Peer& peer, Payload payload) {
+inline void copy_eager(Context& context, Request& request, Peer& peer, Payload payload) CANELE_UNDER_LOCK {
   CountsNow{context, peer}.delivered(copy_and_finish(context, request, payload), payload.size());
 }
 
-[[gnu::always_inline]] inline void count(Context& context, const Request& request, Peer& peer, std::uint64_t bytes) {
+[[gnu::always_inline]] inline void count(Context& context, const Request& request, Peer& peer,
+                                         std::uint64_t bytes) CANELE_UNDER_LOCK {
   CountsNow{context, peer}.delivered(bytes, bytes);
   if (context.inspect_deliveries) [[unlikely]]
     inspect_delivery(context, request, bytes);
@@ -161,7 +164,7 @@ inline void copy_eager(Context& context, Request& request, Peer& peer, Payload p
 
 /// Ends a receive whose data is where it belongs.
 [[gnu::always_inline]] inline void count_and_finish(Context& context, Request& request, Peer& peer,
-                                                    std::uint64_t bytes) {
+                                                    std::uint64_t bytes) CANELE_UNDER_LOCK {
   count(context, request, peer, bytes);
   context.finish(request, outcome_of(request));
 }
@@ -179,7 +182,7 @@ inline void no_longer_unexpected(Context& context, const Message& message) {
 
 /// Returns whether neither the receive nor its message needs more than a copy of bytes.
 inline bool fits_fast_path(const Context& context, const Request& request, const canele_data_t& data,
-                           const Message& message) {
+                           const Message& message) CANELE_UNDER_LOCK {
   return message.traits == Message::is_charged && data.segments == nullptr && !request.unbound &&
          message.stored <= data.length && !context.inspect_deliveries;
 }
@@ -200,7 +203,8 @@ inline bool fits_fast_path(const Context& context, const Request& request, const
 
 /// Copies the message to the receive, and ends both. The receive has never been pending, and of its request only the
 /// outcome is filled in.
-[[gnu::always_inline]] inline void take_fast(Context& context, Request& request, void* base, Message& message) {
+[[gnu::always_inline]] inline void take_fast(Context& context, Request& request, void* base,
+                                             Message& message) CANELE_UNDER_LOCK {
   Peer& peer = *context.peers[message.source];
   const std::size_t size = message.stored;
   no_longer_unexpected(context, message);
@@ -221,7 +225,7 @@ enum class Accepted : std::uint8_t {
 };
 
 /// Returns whether an exact receive, for which no message is there, needs nothing but its place in the tables.
-inline bool waits_quietly(const Context& context, const Posting& posting) {
+inline bool waits_quietly(const Context& context, const Posting& posting) CANELE_UNDER_LOCK {
   if (posting.data.length >= RtrTable::shortest || context.event_log != nullptr ||
       !context.credit.blocked_senders.empty()) [[unlikely]]
     return false;
@@ -230,7 +234,7 @@ inline bool waits_quietly(const Context& context, const Posting& posting) {
 }
 
 /// Takes a posted receive. Rare and less simple cases are not in line: receive.cpp has the rest.
-[[gnu::always_inline]] static inline Accepted accept_fast(Context& context, const Posting& posting) {
+[[gnu::always_inline]] static inline Accepted accept_fast(Context& context, const Posting& posting) CANELE_UNDER_LOCK {
   Request& request = *posting.request;
   Session& session = *posting.session;
   const bool exact = context.matcher.has_fast_path(posting.mask, posting.source);

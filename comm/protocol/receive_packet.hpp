@@ -13,10 +13,11 @@ namespace canele::comm::receive_path {
 
 /// Takes a packet of several chunks, or of one chunk that is no short message. (Functions out of line get a head or a
 /// message by value. By reference, it would have to be in memory for all others, too.)
-Verdict other_packet(Context& context, Peer& peer, wire::Head first, Payload bytes);
+Verdict other_packet(Context& context, Peer& peer, wire::Head first, Payload bytes) CANELE_UNDER_LOCK;
 
 /// Does step 2, for a whole packet. Returns the verdict on the packet.
-[[gnu::always_inline]] static inline Verdict receive_packet(Context& context, Peer& peer, Payload bytes) {
+[[gnu::always_inline]] static inline Verdict receive_packet(Context& context, Peer& peer,
+                                                            Payload bytes) CANELE_UNDER_LOCK {
   peer.counters.add(Counter::packets_received);
   wire::Head head;
   if (!wire::peek(bytes, head)) [[unlikely]]

@@ -43,7 +43,7 @@ class ReceivePrefetch {
   /// Adds a receive for which takes() returned true. Looks up the oldest one if there is no room. The copy is
   /// inlined and goes word by word. A wider load of words that were just stored would wait until these have left the
   /// store buffer. Before them in the buffer are the stores to the request, which miss the cache.
-  [[gnu::always_inline]] void add(Context& context, const Posting& posting) {
+  [[gnu::always_inline]] void add(Context& context, const Posting& posting) CANELE_UNDER_LOCK {
     Posting& slot = ring_[next_++ % ring_.size()];
     slot.request = posting.request;
     slot.session = posting.session;
@@ -58,7 +58,7 @@ class ReceivePrefetch {
     advance(context);
   }
   /// Looks up all of them, in the order in which they were posted.
-  void drain(Context& context);
+  void drain(Context& context) CANELE_UNDER_LOCK;
 
  private:
   static constexpr unsigned depth = 15;
@@ -66,8 +66,8 @@ class ReceivePrefetch {
   const Posting& at(std::size_t age) const noexcept { return ring_[(next_ - 1 - age) % ring_.size()]; }
   std::uint64_t where(std::size_t age) const noexcept { return where_[(next_ - 1 - age) % where_.size()]; }
   void prefetch_hint(const Matcher& matcher);
-  void advance(Context& context);
-  void look_up_oldest(Context& context);
+  void advance(Context& context) CANELE_UNDER_LOCK;
+  void look_up_oldest(Context& context) CANELE_UNDER_LOCK;
 
   std::array<Posting, 32> ring_{};         ///< a power of two, and more than `depth`
   std::array<std::uint64_t, 32> where_{};  ///< the matcher's answer for each post, including those already looked up

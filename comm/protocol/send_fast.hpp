@@ -25,18 +25,19 @@ struct Outgoing {
 
 inline bool can_send_fast(const Peer* peer, const Session& session, std::size_t length);
 [[gnu::always_inline]] static inline void account_send(Context& context, Peer& peer, drivers::Driver& driver,
-                                                       const Outgoing& message);
+                                                       const Outgoing& message) CANELE_UNDER_LOCK;
 
 /// Sends a message that is too long for an inline send: writes it into the driver's buffer, as a packet of its own.
 /// Returns what try_send_fast() returns. Out of line, because its copy costs more than a call. (It does not take an
 /// Outgoing: that would have to be in memory for all messages.)
 [[gnu::noinline]] bool send_reserved(Context& context, Peer& peer, const Session& session, std::uint64_t tag,
-                                     const void* buffer, std::size_t length);
+                                     const void* buffer, std::size_t length) CANELE_UNDER_LOCK;
 
 /// Sends a message to a peer of an idle memory driver, with nothing queued before it. The packet that any strategy
 /// would plan now holds this message only. So the message is written straight into the driver's line. Returns false if
 /// the message has to take the normal path.
-[[gnu::always_inline]] static inline bool try_send_fast(Context& context, int destination, const Outgoing& message) {
+[[gnu::always_inline]] static inline bool try_send_fast(Context& context, int destination,
+                                                        const Outgoing& message) CANELE_UNDER_LOCK {
   const auto& [session, tag, buffer, length] = message;
   Peer* peer = context.peers[destination];
   if (!can_send_fast(peer, session, length) || CANELE_BUGGIFY(long_way)) [[unlikely]]

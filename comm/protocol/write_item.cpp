@@ -13,7 +13,8 @@ using strategies::Item;
 
 namespace {
 
-[[gnu::noinline]] Written write_envelope(Context& context, Peer& peer, Item& item, std::byte* out, Packet* staged);
+[[gnu::noinline]] Written write_envelope(Context& context, Peer& peer, Item& item, std::byte* out,
+                                         Packet* staged) CANELE_UNDER_LOCK;
 
 std::byte* write_control(const Control& c, std::byte* out) {
   out = wire::put_head(out, c.head, c.payload_size);

@@ -18,8 +18,8 @@
 namespace canele::comm::rendezvous {
 namespace {
 
-SendFacts facts_of(const Context& context, const Peer& peer, const Request& request);
-void describe(const Context& context, Peer& peer, Request& request, drivers::MemoryKey& rkey);
+SendFacts facts_of(const Context& context, const Peer& peer, const Request& request) CANELE_UNDER_LOCK;
+void describe(const Context& context, Peer& peer, Request& request, drivers::MemoryKey& rkey) CANELE_UNDER_LOCK;
 
 }  // namespace
 

@@ -15,6 +15,6 @@ namespace canele::comm::rendezvous {
 /// the head is set here. A driver that registers memory only when it gets the packet needs `chunk.staged`.
 /// `remote_rtr`: the RTR of the receive that the message is for, else nullptr.
 std::byte* write_rts(Context& context, Peer& peer, Request& request, const ChunkToWrite& chunk,
-                     const RtrTable::RemoteRtr* remote_rtr);
+                     const RtrTable::RemoteRtr* remote_rtr) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::rendezvous

@@ -33,6 +33,6 @@ int serve(DriverInstance& instance);
 /// Handles that the driver has fetched a piece.
 void piece_done(DriverInstance& instance, rendezvous::RmaCopy& copy, drivers::Status status);
 /// Drops the pieces that this driver was fetching from a peer that is disconnected.
-void drop(Context& context, const Peer& peer, DriverInstance& instance);
+void drop(Context& context, const Peer& peer, DriverInstance& instance) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::async_get

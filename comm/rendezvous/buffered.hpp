@@ -48,11 +48,11 @@ struct BufferedSend : Request {
 void release(Copy& copy);
 
 /// Lists a buffered send that is about to be sent.
-void enlist(Context& context, BufferedSend& one);
+void enlist(Context& context, BufferedSend& one) CANELE_UNDER_LOCK;
 /// Handles the end of a buffered send, successful or not.
-void complete(Context& context, Request& request);
+void complete(Context& context, Request& request) CANELE_UNDER_LOCK;
 /// Drops the buffered sends that have not ended when the engine ends.
-void forget_all(Context& context);
+void forget_all(Context& context) CANELE_UNDER_LOCK;
 
 inline const Copy& copy_of(const Request& request) { return *static_cast<const BufferedSend&>(request).copy; }
 

@@ -27,10 +27,11 @@ struct UnexpectedRts {
 };
 
 Verdict parse_rts(const wire::Head& head, Payload payload, ParsedRts& out);
-Verdict on_match(Context& context, Peer& peer, const ParsedRts& parsed, Request& request);
-Verdict store_unexpected_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected);
-[[gnu::cold]] Verdict no_room_for_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected);
-[[gnu::cold]] Verdict reject_multicast(Context& context, Peer& peer, Arrival& arrival, std::uint64_t charged);
+Verdict on_match(Context& context, Peer& peer, const ParsedRts& parsed, Request& request) CANELE_UNDER_LOCK;
+Verdict store_unexpected_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected) CANELE_UNDER_LOCK;
+[[gnu::cold]] Verdict no_room_for_rts(Context& context, Peer& peer, const UnexpectedRts& unexpected) CANELE_UNDER_LOCK;
+[[gnu::cold]] Verdict reject_multicast(Context& context, Peer& peer, Arrival& arrival,
+                                       std::uint64_t charged) CANELE_UNDER_LOCK;
 
 }  // namespace
 

@@ -20,11 +20,11 @@ class Arrival {
   /// Returns the number of the multicast, which is kept with the message. It is not 0.
   virtual std::uint32_t id() const = 0;
   /// Handles that the envelope is right, and its message is going to be matched or kept. Returns the sink of its data.
-  virtual Sink& announced(const wire::Rts& rts, Session& session) = 0;
+  virtual Sink& announced(const wire::Rts& rts, Session& session) CANELE_UNDER_LOCK = 0;
   /// Handles that no receive will ever take the message. Follows announced().
-  virtual void rejected(int reason) = 0;
+  virtual void rejected(int reason) CANELE_UNDER_LOCK = 0;
   /// Handles that the message is kept. Follows announced(). Its session may have rejected it meanwhile.
-  virtual void kept() = 0;
+  virtual void kept() CANELE_UNDER_LOCK = 0;
 
  protected:
   ~Arrival() = default;
@@ -32,11 +32,12 @@ class Arrival {
 
 /// Handles a request to send. `arrival`: its multicast; nullptr: none. Returns the verdict on it.
 Verdict on_rts(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload,
-               Arrival* arrival = nullptr);
+               Arrival* arrival = nullptr) CANELE_UNDER_LOCK;
 
 /// Handles the envelope of a blocked message. A receive that was posted before the solicitation takes it. A probe
 /// that has asked for it has it kept. Else it is forgotten: receives posted since then may be meant for older messages,
 /// which were not taken.
-Verdict on_blocked_envelope(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
+Verdict on_blocked_envelope(Context& context, Peer& peer, const wire::Head& head,
+                            std::span<const std::byte> payload) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::rendezvous

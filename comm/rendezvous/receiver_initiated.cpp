@@ -56,7 +56,8 @@ int moving(const Peer& peer) {
 }
 
 /// Returns the send with this handle, if it is for that session and tag, and waits for an answer to its announcement.
-Request* unanswered(Context& context, const Peer& peer, Handle handle, std::uint32_t session, std::uint64_t tag) {
+Request* unanswered(Context& context, const Peer& peer, Handle handle, std::uint32_t session,
+                    std::uint64_t tag) CANELE_UNDER_LOCK {
   Request* const request = handle != Handle::none ? context.sends.find(handle) : nullptr;
   const bool is_it = request != nullptr && request->rank == peer.rank && request->session->number == session &&
                      request->status_tag == tag && request->role == Request::InternalRole::none &&
@@ -72,7 +73,7 @@ struct Opened {
 
 /// Gives a receive a line, and a place among the transfers. Returns false if none is free, or its memory cannot be
 /// registered.
-bool open(Context& context, Request& request, Peer& peer, Opened& opened) {
+bool open(Context& context, Request& request, Peer& peer, Opened& opened) CANELE_UNDER_LOCK {
   const int line = free_line(peer);
   if (line < 0 || !register_memory(peer, request, opened.rkey)) return false;
   RtrTable::LocalRtr& local = rtr_table_of(peer).local[line];
@@ -91,7 +92,7 @@ bool open(Context& context, Request& request, Peer& peer, Opened& opened) {
 }
 
 /// Tells the sender of a receive. `fields`: all of the chunk but its payload.
-void tell(Context& context, Peer& peer, link::ControlFields fields, const Opened& opened) {
+void tell(Context& context, Peer& peer, link::ControlFields fields, const Opened& opened) CANELE_UNDER_LOCK {
   std::byte payload[sizeof opened.rtr + RtrTable::rkey_room];
   std::memcpy(payload, &opened.rtr, sizeof opened.rtr);
   std::memcpy(payload + sizeof opened.rtr, opened.rkey.bytes, opened.rkey.size);
@@ -100,7 +101,8 @@ void tell(Context& context, Peer& peer, link::ControlFields fields, const Opened
 }
 
 /// Shares a receive that has met its message. Returns true if both ends copy from now on.
-bool share_now(Context& context, Request& request, Peer& peer, const rendezvous::RemoteSource& source) {
+bool share_now(Context& context, Request& request, Peer& peer,
+               const rendezvous::RemoteSource& source) CANELE_UNDER_LOCK {
   Opened opened;
   if (!open(context, request, peer, opened)) return false;
   CANELE_COVER(announced_message_shared);
@@ -119,7 +121,7 @@ rendezvous::RemoteSource source_of(const rendezvous::RmaCopy& copy) {
 
 /// Lets the receives that wait for a line go on, in their order, when one is free, or when none will ever be. Those of
 /// a peer that is disconnected end like any copy.
-void start_waiting(Context& context, Peer& peer) {
+void start_waiting(Context& context, Peer& peer) CANELE_UNDER_LOCK {
   RtrTable& table = *peer.rtr_table;
   while (table.first_waiting != nullptr && (free_line(peer) >= 0 || !shares(context, peer))) {
     rendezvous::RmaCopy& copy = *table.first_waiting;
@@ -144,7 +146,8 @@ RtrTable::RemoteRtr remote_rtr_of(const wire::Rtr& rtr, std::uint64_t tag, std::
 
 /// Starts the shared copy of a receive that is in no table of the matcher any more, when its message is
 /// announced.
-void start_shared(Context& context, Request& request, Peer& peer, const rendezvous::ParsedRts& parsed) {
+void start_shared(Context& context, Request& request, Peer& peer,
+                  const rendezvous::ParsedRts& parsed) CANELE_UNDER_LOCK {
   context.counters.add(Counter::posted_matches);
   request.status_tag = parsed.head.tag;
   request.rank = peer.rank;
@@ -157,7 +160,8 @@ void start_shared(Context& context, Request& request, Peer& peer, const rendezvo
 
 /// Acquires an RTR that crossed a message which is for it and no other. This end then copies, too. If the RTR was
 /// withdrawn, the receiver has the announcement already.
-void acquire_late(Context& context, Peer& peer, Request& request, const RtrTable::RemoteRtr& remote_rtr) {
+void acquire_late(Context& context, Peer& peer, Request& request,
+                  const RtrTable::RemoteRtr& remote_rtr) CANELE_UNDER_LOCK {
   ChunkClaims claims(peer.rail->lines.theirs[remote_rtr.line], remote_rtr.generation);
   if (!claims.acquire()) return;
   CANELE_COVER_RARE(rtr_acquired_by_message_under_way);

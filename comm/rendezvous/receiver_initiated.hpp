@@ -43,28 +43,32 @@ bool copies_alone(const Context& context, std::uint64_t length);
 /// Returns whether a message of this peer that is shared has a line, or will soon have one.
 bool has_line(const Peer& peer);
 /// Sends the RTR of a receive that has just been queued to `peer`, its sender, if that can help.
-void send(Context& context, Request& request, Peer& peer);
+void send(Context& context, Request& request, Peer& peer) CANELE_UNDER_LOCK;
 /// Withdraws an RTR: the receive has matched, or is cancelled. Returns false if the sender has acquired it.
-bool withdraw(Context& context, Request& request);
+bool withdraw(Context& context, Request& request) CANELE_UNDER_LOCK;
 /// Ends an RTR: its line may serve again.
-void forget(Context& context, Request& request);
+void forget(Context& context, Request& request) CANELE_UNDER_LOCK;
 /// Returns the claims of a receive with an RTR. None if it has no RTR.
 ChunkClaims claims_of(const Peer& peer, const Request& request);
 
 /// Drops the peers' RTRs in a session in which nothing more is sent.
-void forget_session(Context& context, const Session& session);
-Verdict on_rtr(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
+void forget_session(Context& context, const Session& session) CANELE_UNDER_LOCK;
+Verdict on_rtr(Context& context, Peer& peer, const wire::Head& head,
+               std::span<const std::byte> payload) CANELE_UNDER_LOCK;
 
 /// Shares the copy of a send whose announcement has met a receive without an RTR, after choose_for_receive() has
 /// chosen so. Returns false if the receive has too many pieces for its sender; this end has to copy alone then.
-bool share(Context& context, Request& request, Peer& peer, const rendezvous::RemoteSource& source);
-Verdict on_shared_copy(Context& context, Peer& peer, Handle handle, std::span<const std::byte> payload);
+bool share(Context& context, Request& request, Peer& peer, const rendezvous::RemoteSource& source) CANELE_UNDER_LOCK;
+Verdict on_shared_copy(Context& context, Peer& peer, Handle handle,
+                       std::span<const std::byte> payload) CANELE_UNDER_LOCK;
 
 /// Handles the announcement of a message whose sender has acquired the RTR of its receive.
-Verdict on_claimed_rts(Context& context, Peer& peer, const Session& session, const rendezvous::ParsedRts& parsed);
+Verdict on_claimed_rts(Context& context, Peer& peer, const Session& session,
+                       const rendezvous::ParsedRts& parsed) CANELE_UNDER_LOCK;
 
 /// Handles the announcement of a message that has met a receive with an RTR in the table. Returns false if the RTR no
 /// longer holds. Returns true if both ends copy: the sender has acquired the RTR after it had sent the announcement.
-bool withdraw_or_share(Context& context, Peer& peer, Request& request, const rendezvous::ParsedRts& parsed);
+bool withdraw_or_share(Context& context, Peer& peer, Request& request,
+                       const rendezvous::ParsedRts& parsed) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::rtr

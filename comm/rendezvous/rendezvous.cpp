@@ -19,10 +19,10 @@
 namespace canele::comm::rendezvous {
 
 static ReceiveFacts facts_of(const Context& context, const Request& request, const Peer& peer,
-                             const RemoteSource& source);
-[[gnu::cold]] static void fail_to_start(Context& context, Request& request, const Peer& peer);
+                             const RemoteSource& source) CANELE_UNDER_LOCK;
+[[gnu::cold]] static void fail_to_start(Context& context, Request& request, const Peer& peer) CANELE_UNDER_LOCK;
 static std::vector<OpenDestination>::iterator find_open(RailGroup& group, Handle transfer_id);
-static void on_bulk_progress(Context& context, Request& request, Peer& peer);
+static void on_bulk_progress(Context& context, Request& request, Peer& peer) CANELE_UNDER_LOCK;
 static std::size_t rma_min_for(const Context& context, const Peer& peer);
 
 void start_transfer(Context& context, Request& request, Peer& peer, const RemoteSource& source) {

@@ -20,7 +20,7 @@
 namespace canele::comm::rendezvous {
 
 /// Moves the data of an announced message to a receive with memory, or ends the receive.
-void start_transfer(Context& context, Request& request, Peer& peer, const RemoteSource& source);
+void start_transfer(Context& context, Request& request, Peer& peer, const RemoteSource& source) CANELE_UNDER_LOCK;
 /// Returns whether it is better now to copy this send or receive out of the other end's memory, or into it, than to
 /// stream it.
 bool kernel_copies(const Context& context, const Peer& peer, const Request& request);
@@ -31,17 +31,17 @@ bool has_few_pieces(const Request& request, int most);
 /// Makes the memory of a send readable by the peer. If the driver cannot, rkey.size stays 0.
 void register_memory(Peer& peer, Request& request, drivers::MemoryKey& rkey);
 
-Verdict on_cts(Context& context, Peer& peer, Handle handle, std::span<const std::byte> payload);
-Verdict on_fin(Context& context, Peer& peer, Handle handle, std::span<const std::byte> payload);
+Verdict on_cts(Context& context, Peer& peer, Handle handle, std::span<const std::byte> payload) CANELE_UNDER_LOCK;
+Verdict on_fin(Context& context, Peer& peer, Handle handle, std::span<const std::byte> payload) CANELE_UNDER_LOCK;
 
 /// Grants again what is missing of a transfer. Its sender has lost the rail that carried it.
-void on_regrant(Context& context, Peer& peer, Handle transfer_id);
+void on_regrant(Context& context, Peer& peer, Handle transfer_id) CANELE_UNDER_LOCK;
 /// Asks for the bytes from `offset` on as a stream, under a new transfer id.
-void grant(Context& context, Request& request, Peer& peer, Handle send, std::uint64_t offset);
+void grant(Context& context, Request& request, Peer& peer, Handle send, std::uint64_t offset) CANELE_UNDER_LOCK;
 /// Asks again for what is missing of a transfer that was granted before.
-void regrant(Context& context, Request& request);
+void regrant(Context& context, Request& request) CANELE_UNDER_LOCK;
 /// Handles that the peer that sends a transfer's data is disconnected, and that no driver writes that data any more.
-void lost_source(Context& context, Request& request, const Peer& peer);
+void lost_source(Context& context, Request& request, const Peer& peer) CANELE_UNDER_LOCK;
 
 /// Bytes of a transfer.
 struct BulkRange {
@@ -50,24 +50,25 @@ struct BulkRange {
 };
 /// Returns how many pieces of `out` say where bulk bytes go; see DriverEvents.
 int bulk_destination(Context& context, Peer& peer, const DriverInstance& instance, const BulkRange& range,
-                     std::span<iovec> out);
+                     std::span<iovec> out) CANELE_UNDER_LOCK;
 void bulk_written(Context& context, Peer& peer, const DriverInstance& instance, Handle transfer_id,
-                  std::uint64_t length);
+                  std::uint64_t length) CANELE_UNDER_LOCK;
 /// Handles that no driver writes to the memory of peer.rail_group->destinations[index] any more.
-void destination_closed(Context& context, Peer& peer, std::size_t index);
+void destination_closed(Context& context, Peer& peer, std::size_t index) CANELE_UNDER_LOCK;
 
-RmaCopy& new_copy(Context& context, Request& request, Peer& peer, std::span<const std::byte> rkey);
-void free_copy(Context& context, RmaCopy& copy);
+RmaCopy& new_copy(Context& context, Request& request, Peer& peer, std::span<const std::byte> rkey) CANELE_UNDER_LOCK;
+void free_copy(Context& context, RmaCopy& copy) CANELE_UNDER_LOCK;
 /// Gets the first `want` bytes of a send: in the tasks of the threads that make progress, or by the driver's server.
-void begin_get(Context& context, Request& request, Peer& peer, const RemoteSource& source, std::uint64_t want);
+void begin_get(Context& context, Request& request, Peer& peer, const RemoteSource& source,
+               std::uint64_t want) CANELE_UNDER_LOCK;
 /// Starts the copy by this end alone, with a driver whose rma() any thread may call.
 void start_get(RmaCopy& copy);
 /// Tells the sender that its data has been taken, or why not.
-void fin(Context& context, Peer& peer, Handle handle, int outcome);
+void fin(Context& context, Peer& peer, Handle handle, int outcome) CANELE_UNDER_LOCK;
 /// Asks for the first `want` bytes of a send as a stream.
-void stream(Context& context, Request& request, Peer& peer, Handle handle, std::uint64_t want);
+void stream(Context& context, Request& request, Peer& peer, Handle handle, std::uint64_t want) CANELE_UNDER_LOCK;
 
 /// Handles the end of a copy.
-void transfer_done(Context& context, RmaCopy& copy);
+void transfer_done(Context& context, RmaCopy& copy) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::rendezvous

@@ -93,7 +93,7 @@ struct OwnPart {
   std::uint64_t want;  ///< bytes that both ends copy
 };
 
-RmaCopy& make(Context& context, Request& request, Peer& peer, const OwnPart& part) {
+RmaCopy& make(Context& context, Request& request, Peer& peer, const OwnPart& part) CANELE_UNDER_LOCK {
   RmaCopy& copy = rendezvous::new_copy(context, request, peer, part.rkey);
   copy.claims = part.claims;
   copy.op = part.op;
@@ -107,7 +107,7 @@ RmaCopy& make(Context& context, Request& request, Peer& peer, const OwnPart& par
 }
 
 /// Ends a receive whose last chunk is done, by this end or the other. `tell`: the sender does not know yet.
-void received(Context& context, Request& request, Peer& peer, bool tell) {
+void received(Context& context, Request& request, Peer& peer, bool tell) CANELE_UNDER_LOCK {
   const bool well = !rtr::claims_of(peer, request).any_failed();
   const std::uint64_t want = wanted(request);
   rtr::forget(context, request);
@@ -124,7 +124,7 @@ void received(Context& context, Request& request, Peer& peer, bool tell) {
 }
 
 /// Handles the end of this end's task of a receive.
-void receive_finished(Context& context, Request& request, Peer& peer, bool last) {
+void receive_finished(Context& context, Request& request, Peer& peer, bool last) CANELE_UNDER_LOCK {
   request.copying = false;
   if (peer.disconnected()) {
     CANELE_COVER_RARE(shared_copy_with_disconnected);
@@ -136,7 +136,7 @@ void receive_finished(Context& context, Request& request, Peer& peer, bool last)
 }
 
 /// Handles the end of this end's task of a send. If a chunk has failed, the receiver asks for all of the message.
-void send_finished(Context& context, Request& request, Peer& peer, const RmaCopy& copy) {
+void send_finished(Context& context, Request& request, Peer& peer, const RmaCopy& copy) CANELE_UNDER_LOCK {
   request.copying = false;
   if (!peer.disconnected() && !copy.last) return;
   if (!peer.disconnected()) {

@@ -16,18 +16,20 @@
 namespace canele::comm::shared_copy {
 
 /// Receiver: starts to copy, when the message of a receive with an RTR is announced.
-void receive(Context& context, Request& request, Peer& peer, ChunkClaims claims, std::span<const std::byte> rkey);
+void receive(Context& context, Request& request, Peer& peer, ChunkClaims claims,
+             std::span<const std::byte> rkey) CANELE_UNDER_LOCK;
 /// Sender: prepares to copy, when the message for a receive whose RTR this end has acquired is being announced. The
 /// copy begins when a thread makes progress: posting a send does not wait for it.
-void send(Context& context, Request& request, Peer& peer, ChunkClaims claims, const RtrTable::RemoteRtr& remote_rtr);
+void send(Context& context, Request& request, Peer& peer, ChunkClaims claims,
+          const RtrTable::RemoteRtr& remote_rtr) CANELE_UNDER_LOCK;
 
 /// Submits the copies of announced sends as tasks for the threads that make progress now.
-void start_deferred(Context& context);
+void start_deferred(Context& context) CANELE_UNDER_LOCK;
 
 /// Handles that the task of this end has nothing left to copy.
-void copy_finished(Context& context, rendezvous::RmaCopy& copy);
+void copy_finished(Context& context, rendezvous::RmaCopy& copy) CANELE_UNDER_LOCK;
 
 /// Handles that the sender has ended the last chunk.
-Verdict on_copy_done(Context& context, Peer& peer, Handle key);
+Verdict on_copy_done(Context& context, Peer& peer, Handle key) CANELE_UNDER_LOCK;
 
 }  // namespace canele::comm::shared_copy

@@ -71,7 +71,7 @@ bool is_oversubscribed(Platform& platform, const Bootstrap& bootstrap, unsigned 
 class Context {
  public:
   // ---- requests: state/completion.cpp ---------------------------------------------------------------------------
-  void finish(Request& request, int error) {
+  void finish(Request& request, int error) CANELE_UNDER_LOCK {
     if (request.kind == Request::Kind::receive) return finish_receive(request, error);
     if (request.role == Request::InternalRole::buffered) [[unlikely]]
       return buffered_send_done(request);
@@ -80,12 +80,12 @@ class Context {
     trace(Event::send_done, request.rank, request.session, request.status_tag, request.data.length);
     publish(request, event::finalized);
   }
-  [[gnu::always_inline]] void finish_receive(Request& request, int error) {
+  [[gnu::always_inline]] void finish_receive(Request& request, int error) CANELE_UNDER_LOCK {
     note_outcome(request, error);
     publish(request, event::received | event::finalized);
   }
   /// Publishes events of a request, queues its callback, and wakes its waiter.
-  void publish(Request& request, unsigned events) {
+  void publish(Request& request, unsigned events) CANELE_UNDER_LOCK {
     std::uint64_t seen = request.word.load(std::memory_order_relaxed);
     if (seen == 0) {           // no callback, no sleeping waiter, no cancel: the common case
       if (lock.has_owner()) {  // none can come either, see RequestWordGuard: no atomic operation needed
@@ -102,12 +102,12 @@ class Context {
   void deliver(Request& request);
 
   // ---- peers ----------------------------------------------------------------------------------------------------
-  Peer& peer(int to) {
+  Peer& peer(int to) CANELE_UNDER_LOCK {
     Peer* known = peers[to];
     return known != nullptr ? *known : first_contact(to);
   }
   /// Lists the peer among those whose backlog is to be flushed before the lock is left.
-  void mark_backlogged(Peer& p) {
+  void mark_backlogged(Peer& p) CANELE_UNDER_LOCK {
     if (p.backlogged) return;
     p.backlogged = true;
     backlogged_peers.push_back(&p);
@@ -117,7 +117,8 @@ class Context {
   void log(LogLevel level, const std::string& text);
   /// Records an event if CANELE_TRACE asks for it. (The fast path of small messages is not traced: a traced engine does
   /// not take it.)
-  void trace(Event kind, int of, const Session* session = nullptr, std::uint64_t tag = 0, std::uint64_t length = 0) {
+  void trace(Event kind, int of, const Session* session = nullptr, std::uint64_t tag = 0,
+             std::uint64_t length = 0) CANELE_UNDER_LOCK {
     if (event_log != nullptr) [[unlikely]]
       trace_slowly(kind, of, session, tag, length);
   }
@@ -242,9 +243,10 @@ class Context {
     if (error != CANELE_OK) [[unlikely]]
       count_failure(error);
   }
-  void publish_to_listeners(Request& request, unsigned events);
+  void publish_to_listeners(Request& request, unsigned events) CANELE_UNDER_LOCK;
   void count_failure(int error);
-  [[gnu::cold]] void trace_slowly(Event kind, int of, const Session* session, std::uint64_t tag, std::uint64_t length);
+  [[gnu::cold]] void trace_slowly(Event kind, int of, const Session* session, std::uint64_t tag,
+                                  std::uint64_t length) CANELE_UNDER_LOCK;
 };
 
 inline void Request::begin(const Context& of) {

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "comm/state/peer.hpp"
+#include "comm/state/under_lock.hpp"
 #include "comm/wire/verdict.hpp"
 #include "drivers/driver.hpp"
 #include "ltask/submit_lock.hpp"
@@ -79,11 +80,11 @@ struct DriverInstance final : drivers::DriverEvents, drivers::DriverContext {
   strategies::Costs costs;  ///< measured where there is a sample, else declared; constant after open()
 
  private:  // parts of packet()
-  drivers::Take present(drivers::Rank from, std::span<const std::byte> bytes);
+  drivers::Take present(drivers::Rank from, std::span<const std::byte> bytes) CANELE_UNDER_LOCK;
   drivers::Take present_locked(drivers::Rank from, std::span<const std::byte> bytes);
-  drivers::Take present_with_prefetch(drivers::Rank from, std::span<const std::byte> bytes);
-  drivers::Take from_disconnected(Peer& peer);
-  drivers::Take rejected_packet(Peer& peer, Verdict verdict, std::size_t bytes);
+  drivers::Take present_with_prefetch(drivers::Rank from, std::span<const std::byte> bytes) CANELE_UNDER_LOCK;
+  drivers::Take from_disconnected(Peer& peer) CANELE_UNDER_LOCK;
+  drivers::Take rejected_packet(Peer& peer, Verdict verdict, std::size_t bytes) CANELE_UNDER_LOCK;
 };
 
 }  // namespace canele::comm

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/state/under_lock.hpp"
 #include "comm/wire/handle.hpp"
 
 namespace canele::comm {
@@ -62,7 +63,7 @@ class HandleTable {
 
   /// Calls visit(T&) for every object. `visit` may remove the object that it is given.
   template <typename Visit>
-  void each(Visit visit) {
+  void each(Visit visit) CANELE_UNDER_LOCK {
     for (std::size_t i = 0; i < chunks_.size() * chunk_size; ++i) {
       T* const object = object_in(chunk_of(static_cast<std::uint32_t>(i)).words[i % chunk_size]);
       if (object != nullptr) visit(*object);

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "comm/matching/matcher.hpp"
+#include "comm/state/under_lock.hpp"
 
 namespace canele::comm {
 
@@ -99,7 +100,7 @@ class SessionTable {
   std::size_t size() const { return live_.size(); }
   /// Calls visit(Session&) for each session. The visited session may be gone afterwards.
   template <typename Visit>
-  void each(Visit visit) {
+  void each(Visit visit) CANELE_UNDER_LOCK {
     for (std::size_t i = live_.size(); i-- > 0;) {
       if (i < live_.size()) visit(*live_[i]);
     }
