@@ -33,9 +33,10 @@ extern const EngineLock engine_lock;
 /// Tells the analysis that the caller has the lock, where it cannot see that. Does nothing. Each call says why it is
 /// true.
 inline void assume_lock() CANELE_ASSERT_CAPABILITY(engine_lock) {}
-/// Tells the analysis that ltask::SubmitLock has given the lock to the caller. Does nothing.
+/// Tells the analysis that ltask::SubmitLock has given the lock to the caller. Does nothing, so its body is not
+/// analysed.
 inline void note_lock_taken() CANELE_TAKES_LOCK CANELE_NO_THREAD_SAFETY_ANALYSIS {}
-/// Tells the analysis that the caller has given the lock back. Does nothing.
+/// Tells the analysis that the caller has given the lock back. Does nothing, so its body is not analysed.
 inline void note_lock_left() CANELE_LEAVES_LOCK CANELE_NO_THREAD_SAFETY_ANALYSIS {}
 
 }  // namespace canele::comm
