@@ -56,6 +56,9 @@ struct SendOptions {
 /// Checks the arguments of a send: request (postable), rank and length. Returns CANELE_OK, or the error to answer.
 int check_posted_send(const Request* request, const Session* session, int destination, std::size_t length,
                       const char* call);
+/// Fills the request of a send that was checked.
+void fill_send(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
+               const SendOptions& options, Request& request);
 /// Posts a send that was checked.
 void submit_send(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
                  const SendOptions& options, Request& request);

@@ -3,6 +3,8 @@
 // Completion queues and conditions of the C ABI.
 //
 // Any thread.
+#include <algorithm>
+
 #include "comm/api/api.hpp"
 
 namespace canele::comm::api {
@@ -16,11 +18,16 @@ static_assert(RequestWord::parker_shift == 16);
 
 /// Takes entries, for a caller that wants only the requests and the arguments.
 int poll_queue(Engine& engine, CompletionQueue& queue, canele_request_t** requests, void** arguments, int max) {
+  constexpr int at_a_time = 16;
+  canele_entry_t entries[at_a_time];
   int count = 0;
-  canele_entry_t entry;
-  for (; count < max && take_entries(engine, queue, &entry, 1) == 1; ++count) {
-    requests[count] = entry.request;
-    if (arguments != nullptr) arguments[count] = entry.user;
+  for (int wanted = 0, got = 0; count < max && got == wanted;) {
+    wanted = std::min(at_a_time, max - count);
+    got = take_entries(engine, queue, entries, wanted);
+    for (int i = 0; i < got; ++i, ++count) {
+      requests[count] = entries[i].request;
+      if (arguments != nullptr) arguments[count] = entries[i].user;
+    }
   }
   return count;
 }

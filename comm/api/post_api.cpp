@@ -7,9 +7,7 @@
 //   send, not watched yet ──sent at once──▶ CANELE_DONE (MAY_FINISH), or the completion is delivered here
 //        └─not at once──▶ registered, then posted        an event of any thread finds the registration
 //   MAY_FINISH ─▶ posted, then registered unless it has ended
-#include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "comm/api/api.hpp"
 #include "comm/post/send.hpp"
@@ -89,11 +87,7 @@ int Use::begin(canele_session_t* session, canele_request_t* given, const PostOpt
 }
 
 void Use::listen_first() {
-  if (listening_.mask == 0) return;
-  request_->callback = listening_.callback;
-  request_->argument = listening_.argument;
-  request_->user = listening_.node_user;
-  request_->word.store(std::uint64_t{listening_.mask} << RequestWord::wanted_shift, std::memory_order_relaxed);
+  if (listening_.mask != 0) listen_next(*request_, listening_);
 }
 
 int Use::undo(int code) {
@@ -131,9 +125,7 @@ bool submit_if_room(Session& session, int destination, std::uint64_t tag, const 
   engine.lock_for_callback();
   const bool room = send_path::has_room(engine, destination, data.length);
   if (room) {
-    prepare_send(request, session, destination, tag, data, options.header);
-    request.synchronous = (options.flags & CANELE_SEND_SYNCHRONOUS) != 0;
-    request.item.priority = options.priority;
+    fill_send(session, destination, tag, data, options, request);
     send_path::on_send_posted(engine, request);
   }
   engine.unlock();

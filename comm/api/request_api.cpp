@@ -209,12 +209,17 @@ int check_posted_send(const Request* request, const Session* session, int destin
   return check_memory("send");
 }
 
-void submit_send(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
-                 const SendOptions& options, Request& request) {
-  Engine& engine = engine_of(*session.context);
+void fill_send(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
+               const SendOptions& options, Request& request) {
   prepare_send(request, session, destination, tag, data, options.header);
   request.synchronous = (options.flags & CANELE_SEND_SYNCHRONOUS) != 0;
   request.item.priority = options.priority;
+}
+
+void submit_send(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
+                 const SendOptions& options, Request& request) {
+  Engine& engine = engine_of(*session.context);
+  fill_send(session, destination, tag, data, options, request);
   request.PostOp::kind = OpKind::send;
   engine.submit(static_cast<PostOp&>(request));
   engine.after_submit(data.length);
@@ -418,12 +423,6 @@ inline bool want_events(Request& r, std::uint64_t seen, unsigned mask) {
   return (next & RequestWord::queued_bit) != 0 && (seen & RequestWord::queued_bit) == 0;
 }
 
-inline void keep(Request& r, const Listening& what) {
-  r.callback = what.callback;
-  r.argument = what.argument;
-  r.user = what.node_user;
-}
-
 /// Registers for the current use.
 inline void listen_now(Request& r, std::uint64_t seen, const Listening& what) {
   Engine* const engine = static_cast<Engine*>(r.context);  // the callback may free the request
@@ -443,9 +442,8 @@ inline void listen_now(Request& r, std::uint64_t seen, const Listening& what) {
     return CANELE_OK;
   }
   // It becomes a null request with a callback, which the next post keeps, as for a new request.
-  keep(r, what);
   r.kind = Request::Kind::null;
-  r.word.store(std::uint64_t{what.mask} << RequestWord::wanted_shift, std::memory_order_relaxed);
+  listen_next(r, what);
   return CANELE_OK;
 }
 

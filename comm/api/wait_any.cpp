@@ -20,6 +20,11 @@ struct Scan {
   bool several = false;      ///< they belong to different engines.
 };
 
+bool is_done(const canele_request_t* request) {
+  const Request& r = request_of(request);
+  return r.kind == Request::Kind::null || r.finalized();
+}
+
 /// Searches all requests, from index `from` on. Prefetches the cache lines of later requests.
 Scan scan_all(canele_request_t* const* requests, std::size_t count, std::size_t from) {
   constexpr std::size_t ahead = 16;
@@ -28,12 +33,11 @@ Scan scan_all(canele_request_t* const* requests, std::size_t count, std::size_t 
     if (i == count) i = 0;
     if (i + ahead < count) prefetch_to_read(requests[i + ahead]);
     if (requests[i] == nullptr) continue;
-    const Request& r = request_of(requests[i]);
-    if (r.kind == Request::Kind::null || r.finalized()) {
+    if (is_done(requests[i])) {
       scan.done = i;
       return scan;
     }
-    Engine& engine = engine_of(*r.context);
+    Engine& engine = engine_of(*request_of(requests[i]).context);
     scan.several |= scan.engine != nullptr && scan.engine != &engine;
     scan.engine = &engine;
   }
@@ -86,21 +90,6 @@ int wait_on_several(Engine& one, canele_request_t* const* requests, std::size_t 
     }
   }
   return CANELE_OK;
-}
-
-bool is_done(canele_request_t* request) {
-  const Request& r = request_of(request);
-  return r.kind == Request::Kind::null || r.finalized();
-}
-
-/// Writes the outcome of a finalized or null request. The program knows of its end from now on.
-void tell(canele_request_t* request, canele_status_t* status) {
-  Request& r = request_of(request);
-  const bool null = r.kind == Request::Kind::null;
-  if (!null) r.tell();
-  if (status == nullptr) return;
-  *status = canele_status_t{};
-  if (!null) fill_status(r, status);
 }
 
 /// Makes progress once, for a caller that has found no request done.
@@ -160,7 +149,8 @@ int canele_wait_some(size_t count, canele_request_t* const* requests, size_t* in
   std::size_t found = 0;
   for (size_t i = 0; i < count; ++i) {
     if (requests[i] == nullptr || !is_done(requests[i])) continue;
-    tell(requests[i], statuses != nullptr ? &statuses[found] : nullptr);
+    int done_already = 0;
+    canele_test(requests[i], &done_already, statuses != nullptr ? &statuses[found] : nullptr);
     indexes[found++] = i;
   }
   *done = found;
@@ -181,8 +171,8 @@ int canele_test_any(size_t count, canele_request_t* const* requests, size_t* ind
   *index = scan.done;
   if (scan.done == count) return CANELE_OK;
   poller_state.next_place = scan.done + 1;
-  tell(requests[scan.done], status);
-  return CANELE_OK;
+  int done_already = 0;
+  return canele_test(requests[scan.done], &done_already, status);
 } catch (...) {
   return caught();
 }

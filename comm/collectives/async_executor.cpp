@@ -14,31 +14,17 @@
 
 #include "comm/engine/engine.hpp"
 #include "comm/post/buffered_send.hpp"
+#include "comm/state/spin_guard.hpp"
 
 namespace canele::comm::collectives {
 namespace {
 
 constexpr std::uint64_t most_in_call = 64 * 1024;  // bytes of local steps; longer ones are left to the progress threads
 
-/// A spin lock, held for a few instructions. The acquire exchange pairs with the release store of the destructor.
-class InflightLock {
- public:
-  explicit InflightLock(AsyncExecutor& executor) : executor_(executor) {
-    while (executor_.inflight_locked.exchange(true, std::memory_order_acquire))
-      executor_.group->engine.platform.yield();
-  }
-  ~InflightLock() { executor_.inflight_locked.store(false, std::memory_order_release); }
-  InflightLock(const InflightLock&) = delete;
-  InflightLock& operator=(const InflightLock&) = delete;
-
- private:
-  AsyncExecutor& executor_;
-};
-
 /// Returns true if the send may leave. Otherwise it waits until another send has ended.
 bool admit(AsyncExecutor& executor, StepId id) {
   if (executor.schedule->inflight_limit() == 0 || executor.states[id].admitted) return true;
-  const InflightLock lock(executor);
+  const SpinGuard lock(executor.inflight_locked, executor.group->engine.platform);
   if (executor.in_flight < executor.schedule->inflight_limit()) {
     ++executor.in_flight;
     return executor.states[id].admitted = true;
@@ -50,7 +36,7 @@ bool admit(AsyncExecutor& executor, StepId id) {
 
 /// Called when a send has ended. Returns the next waiting send, now admitted, or no_step.
 StepId admit_next(AsyncExecutor& executor) {
-  const InflightLock lock(executor);
+  const SpinGuard lock(executor.inflight_locked, executor.group->engine.platform);
   if (executor.waiting_count == 0) {
     --executor.in_flight;
     return no_step;

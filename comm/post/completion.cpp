@@ -29,6 +29,15 @@ void set_condition(canele_request_t* request, unsigned /*events*/, void* argumen
                           static_cast<std::uint16_t>(number_in(request_of(request).user)));
 }
 
+/// Delivers a completion that goes to a counter or a condition; others have no such object.
+void signal_object(const canele_completion_t& to, int error) {
+  if (to.kind == CANELE_COMPLETE_COUNTER) {
+    static_cast<CompletionCounter*>(to.object)->add(amount_of(to), error);
+  } else if (to.kind == CANELE_COMPLETE_CONDITION) {
+    canele_condition_signal(static_cast<canele_condition_t*>(to.object), static_cast<std::uint16_t>(to.bits));
+  }
+}
+
 /// Delivers the completion of a pooled request, and gives the request back.
 void pooled_ended(canele_request_t* request, unsigned events, void* /*argument*/) {
   auto& r = static_cast<PooledRequest&>(request_of(request));
@@ -45,13 +54,9 @@ void pooled_ended(canele_request_t* request, unsigned events, void* /*argument*/
   if ((events & event::finalized) == 0) return;
   const SessionErrors to = r.errors;
   pool.give_back(r);
-  if (done.kind == CANELE_COMPLETE_COUNTER) {
-    static_cast<CompletionCounter*>(done.object)->add(amount_of(done), error);
-  } else if (done.kind == CANELE_COMPLETE_CONDITION) {
-    canele_condition_signal(static_cast<canele_condition_t*>(done.object), static_cast<std::uint16_t>(done.bits));
-  } else if (done.kind == CANELE_COMPLETE_NONE && error != CANELE_OK && to.callback != nullptr) {
+  if (done.kind == CANELE_COMPLETE_NONE && error != CANELE_OK && to.callback != nullptr)
     to.callback(to.session, to.peer, error, to.argument);
-  }
+  signal_object(done, error);
 }
 
 }  // namespace
@@ -102,9 +107,7 @@ Listening listening_of(PooledRequest& request) {
 
 void deliver_now(Request& request, const Listening& listening) {
   if ((listening.mask & event::finalized) == 0) return;
-  request.callback = listening.callback;
-  request.argument = listening.argument;
-  request.user = listening.node_user;
+  keep(request, listening);
   request.tell();
   ++callbacks_on_this_thread;
   listening.callback(public_of(request), event::finalized, listening.argument);
@@ -121,13 +124,8 @@ void deliver(const canele_completion_t& then, QueueNode& node, int error) {
     case CANELE_COMPLETE_QUEUE:
       static_cast<CompletionQueue*>(then.object)->push(node, QueueNode::Owner::counter, posix_platform());
       break;
-    case CANELE_COMPLETE_COUNTER:
-      static_cast<CompletionCounter*>(then.object)->add(amount_of(then), error);
-      break;
-    case CANELE_COMPLETE_CONDITION:
-      canele_condition_signal(static_cast<canele_condition_t*>(then.object), static_cast<std::uint16_t>(then.bits));
-      break;
     default:
+      signal_object(then, error);
       break;
   }
 }

@@ -10,7 +10,11 @@
 
 #include <canele/post.h>
 
+#include <atomic>
+#include <cstdint>
+
 #include "comm/state/queue_node.hpp"
+#include "comm/state/request.hpp"
 #include "comm/state/request_pool.hpp"
 
 namespace canele::comm::post {
@@ -22,6 +26,18 @@ struct Listening {
   void* argument = nullptr;
   void* node_user = nullptr;  ///< for the completions of the library
 };
+
+/// Writes the registration to the request. The caller says in its word which events are wanted.
+inline void keep(Request& request, const Listening& listening) {
+  request.callback = listening.callback;
+  request.argument = listening.argument;
+  request.user = listening.node_user;
+}
+/// Registers for the next use of a request that no other thread accesses.
+inline void listen_next(Request& request, const Listening& listening) {
+  keep(request, listening);
+  request.word.store(std::uint64_t{listening.mask} << RequestWord::wanted_shift, std::memory_order_relaxed);
+}
 
 /// Returns CANELE_EINVAL, with a message that begins with `call`, for a completion that cannot be delivered.
 int check_completion(const canele_completion_t& done, const char* call);
