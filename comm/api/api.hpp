@@ -14,7 +14,6 @@
 #include "comm/engine/engine.hpp"
 #include "comm/engine/fork.hpp"
 #include "comm/post/completion.hpp"
-#include "comm/post/completion_queue.hpp"
 #include "comm/post/error.hpp"
 #include "comm/post/wait.hpp"
 #include "comm/state/request_setup.hpp"

@@ -4,7 +4,6 @@
 //
 // Any thread; the waits not inside a callback.
 #include "comm/api/api.hpp"
-#include "comm/post/completion_counter.hpp"
 
 namespace canele::comm::api {
 namespace {
@@ -84,7 +83,7 @@ int canele_completion_counter_wait(canele_engine_t* engine, canele_completion_co
   constexpr const char* call = "canele_completion_counter_wait";
   if (engine == nullptr || counter == nullptr)
     return error(CANELE_EINVAL, std::string(call) + ": engine and counter must be given");
-  return tell_late(counter_of(counter).wait(engine_of(engine), threshold, deadline), call);
+  return tell_late(wait_for_count(engine_of(engine), counter_of(counter), threshold, deadline), call);
 } catch (...) {
   return caught();
 }

@@ -6,15 +6,10 @@
 #include <algorithm>
 
 #include "comm/api/api.hpp"
+#include "comm/state/condition.hpp"
 
 namespace canele::comm::api {
 namespace {
-
-struct Condition {
-  std::atomic<std::uint64_t> word;  ///< 16 bits of the user, and the waiter's parker above them
-};
-static_assert(sizeof(Condition) <= sizeof(canele_condition_t));
-static_assert(RequestWord::parker_shift == 16);
 
 /// Takes entries, for a caller that wants only the requests and the arguments.
 int poll_queue(Engine& engine, CompletionQueue& queue, canele_request_t** requests, void** arguments, int max) {
@@ -71,18 +66,12 @@ int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_req
 
 void canele_condition_signal(canele_condition_t* condition, uint16_t mask) {
   if (condition == nullptr) return;
-  auto& word = reinterpret_cast<Condition*>(condition)->word;
-  // Release: pairs with the acquire load in canele_condition_test(). Acquire: pairs with the store of the parker.
-  const std::uint64_t before = word.fetch_or(mask, std::memory_order_acq_rel);
-  // from here on the condition may be freed
-  ltask::Parker* parker = RequestWord::parker(before);
-  if (parker != nullptr) parker->signal(posix_platform());
+  reinterpret_cast<Condition*>(condition)->signal(mask);
 }
 
 uint16_t canele_condition_test(const canele_condition_t* condition, uint16_t mask) {
   if (condition == nullptr) return 0;
-  const auto& word = reinterpret_cast<const Condition*>(condition)->word;
-  return static_cast<uint16_t>(word.load(std::memory_order_acquire) & mask);
+  return reinterpret_cast<const Condition*>(condition)->test(mask);
 }
 
 int canele_condition_wait(canele_engine_t* engine, canele_condition_t* condition, uint16_t mask) try {

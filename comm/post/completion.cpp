@@ -1,65 +1,77 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Delivery of completions.
+// Entries of completion queues; the waits for queues and counters.
 #include "comm/post/completion.hpp"
 
-#include <algorithm>
 #include <string>
 
-#include "comm/engine/engine.hpp"
-#include "comm/post/completion_counter.hpp"
-#include "comm/post/completion_queue.hpp"
 #include "comm/post/error.hpp"
+#include "comm/post/wait.hpp"
 
 namespace canele::comm::post {
 namespace {
 
-std::uint32_t amount_of(const canele_completion_t& to) { return std::max<std::uint32_t>(1, to.bits); }
-unsigned events_of(const canele_completion_t& to) { return to.bits == 0 ? event::finalized : to.bits; }
-std::uint32_t number_in(const void* user) { return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(user)); }
-void* as_pointer(std::uint32_t number) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number)); }
-
-void add_to_counter(canele_request_t* request, unsigned /*events*/, void* argument) {
-  const Request& r = request_of(request);
-  static_cast<CompletionCounter*>(argument)->add(number_in(r.user), r.status_error);
+/// Writes what the request tells, and gives the request back: to the program, or to the pool.
+void take_request(Request& request, canele_entry_t& entry, bool pooled) {
+  entry.user = static_cast<QueueNode&>(request).user;
+  entry.request = pooled ? nullptr : public_of(request);
+  entry.kind = CANELE_ENTRY_REQUEST;
+  entry.error = request.status_error;
+  entry.source = request.rank;
+  entry.tag = request.status_tag;
+  entry.length = request.status_length;
+  transition(request, Request::Stage::idle);
+  request.callback = nullptr;
+  if (pooled) request.context->request_pool.give_back(static_cast<PooledRequest&>(request));
 }
 
-void set_condition(canele_request_t* request, unsigned /*events*/, void* argument) {
-  canele_condition_signal(static_cast<canele_condition_t*>(argument),
-                          static_cast<std::uint16_t>(number_in(request_of(request).user)));
-}
-
-/// Delivers a completion that goes to a counter or a condition; others have no such object.
-void signal_object(const canele_completion_t& to, int error) {
-  if (to.kind == CANELE_COMPLETE_COUNTER) {
-    static_cast<CompletionCounter*>(to.object)->add(amount_of(to), error);
-  } else if (to.kind == CANELE_COMPLETE_CONDITION) {
-    canele_condition_signal(static_cast<canele_condition_t*>(to.object), static_cast<std::uint16_t>(to.bits));
-  }
-}
-
-/// Delivers the completion of a pooled request, and gives the request back.
-void pooled_ended(canele_request_t* request, unsigned events, void* /*argument*/) {
-  auto& r = static_cast<PooledRequest&>(request_of(request));
-  const canele_completion_t done = r.done;
-  const int error = r.status_error;
-  RequestPool& pool = r.context->request_pool;
-  if (done.kind == CANELE_COMPLETE_QUEUE) {  // the thread that takes the entry gives the request back
-    r.user = done.user;
-    transition(r, Request::Stage::listed);
-    return static_cast<CompletionQueue*>(done.object)->push(r, QueueNode::Owner::pooled, r.context->platform);
-  }
-  if (done.kind == CANELE_COMPLETE_CALLBACK && (events & events_of(done)) != 0)
-    done.callback(request, events & events_of(done), done.user);
-  if ((events & event::finalized) == 0) return;
-  const SessionErrors to = r.errors;
-  pool.give_back(r);
-  if (done.kind == CANELE_COMPLETE_NONE && error != CANELE_OK && to.callback != nullptr)
-    to.callback(to.session, to.peer, error, to.argument);
-  signal_object(done, error);
+void take_counter(QueueNode& node, canele_entry_t& entry) {
+  CompletionCounter& counter = CompletionCounter::of(node);
+  int first = CANELE_OK;
+  counter.errors(&first);
+  entry.user = node.user;
+  entry.kind = CANELE_ENTRY_COUNTER;
+  entry.error = first;
+  entry.source = -1;
+  entry.immediate = counter.value();
 }
 
 }  // namespace
+
+int take_entries(Engine& engine, CompletionQueue& queue, canele_entry_t* entries, int max) {
+  return queue.take(max, engine.platform, [&](int index, CompletionQueue::Taken taken) {
+    entries[index] = canele_entry_t{};
+    if (taken.owner == QueueNode::Owner::counter) return take_counter(*taken.node, entries[index]);
+    take_request(static_cast<Request&>(*taken.node), entries[index], taken.owner == QueueNode::Owner::pooled);
+  });
+}
+
+int wait_for_entries(Engine& engine, CompletionQueue& queue, canele_entry_t* entries, int max, std::uint64_t deadline) {
+  for (;;) {
+    const int count = take_entries(engine, queue, entries, max);
+    if (count > 0) return count;
+    ListedWaiter self;
+    if (!queue.enlist(self, engine.platform)) continue;
+    const int code = wait_until(engine, self.target(), deadline, BlockedThread::In::queue);
+    queue.dismiss(self, engine.platform);
+    if (code == CANELE_OK) continue;  // an entry came; another thread may have taken it
+    const int last = take_entries(engine, queue, entries, max);
+    return last > 0 ? last : code;
+  }
+}
+
+int wait_for_count(Engine& engine, CompletionCounter& counter, std::uint64_t threshold, std::uint64_t deadline) {
+  ListedWaiter self;
+  self.threshold = threshold;
+  if (counter.enlist(self)) {
+    const int code = wait_until(engine, self.target(), deadline, BlockedThread::In::counter);
+    if (code != CANELE_OK && counter.dismiss(self)) return code;
+    while (!self.woken()) engine.platform.yield();  // the thread that adds has the waiter in its list
+  }
+  int first = CANELE_OK;
+  counter.errors(&first);
+  return first;
+}
 
 int check_completion(const canele_completion_t& done, const char* call) {
   const std::string begin = std::string(call) + ": the completion ";
@@ -83,57 +95,6 @@ int check_completion(const canele_completion_t& done, const char* call) {
       return error(CANELE_EINVAL,
                    begin + "has kind " + std::to_string(done.kind) + "; expected: one of enum canele_completion_kind");
   }
-}
-
-Listening listening_of(const canele_completion_t& done) {
-  switch (done.kind) {
-    case CANELE_COMPLETE_CALLBACK:
-      return {events_of(done), done.callback, done.user, nullptr};
-    case CANELE_COMPLETE_QUEUE:
-      return {event::finalized, push_to_queue, done.object, done.user};
-    case CANELE_COMPLETE_COUNTER:
-      return {event::finalized, add_to_counter, done.object, as_pointer(amount_of(done))};
-    case CANELE_COMPLETE_CONDITION:
-      return {event::finalized, set_condition, done.object, as_pointer(done.bits)};
-    default:
-      return {};
-  }
-}
-
-Listening listening_of(PooledRequest& request) {
-  const unsigned also = request.done.kind == CANELE_COMPLETE_CALLBACK ? events_of(request.done) : 0;
-  return {event::finalized | also, pooled_ended, nullptr, nullptr};
-}
-
-void deliver_now(Request& request, const Listening& listening) {
-  if ((listening.mask & event::finalized) == 0) return;
-  keep(request, listening);
-  request.tell();
-  ++callbacks_on_this_thread;
-  listening.callback(public_of(request), event::finalized, listening.argument);
-  --callbacks_on_this_thread;
-}
-
-void deliver(const canele_completion_t& then, QueueNode& node, int error) {
-  switch (then.kind) {
-    case CANELE_COMPLETE_CALLBACK:
-      ++callbacks_on_this_thread;
-      then.callback(nullptr, event::finalized, then.user);
-      --callbacks_on_this_thread;
-      break;
-    case CANELE_COMPLETE_QUEUE:
-      static_cast<CompletionQueue*>(then.object)->push(node, QueueNode::Owner::counter, posix_platform());
-      break;
-    default:
-      signal_object(then, error);
-      break;
-  }
-}
-
-void push_to_queue(canele_request_t* request, unsigned /*events*/, void* argument) {
-  Request& r = request_of(request);
-  transition(r, Request::Stage::listed);  // a post rejects this stage
-  static_cast<CompletionQueue*>(argument)->push(r, QueueNode::Owner::request, r.context->platform);
 }
 
 }  // namespace canele::comm::post

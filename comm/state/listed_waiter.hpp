@@ -10,7 +10,7 @@
 
 #include "comm/state/awaited.hpp"
 
-namespace canele::comm::post {
+namespace canele::comm {
 
 struct ListedWaiter {
   static constexpr std::uint64_t woken_bit = 1;
@@ -38,4 +38,4 @@ inline bool unlist(ListedWaiter*& first, ListedWaiter& waiter) {
   return false;
 }
 
-}  // namespace canele::comm::post
+}  // namespace canele::comm

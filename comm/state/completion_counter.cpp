@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Completion counters.
-#include "comm/post/completion_counter.hpp"
+#include "comm/state/completion_counter.hpp"
 
 #include <cstddef>
 #include <utility>
 
-#include "comm/engine/engine.hpp"
-#include "comm/post/completion.hpp"
-#include "comm/post/wait.hpp"
+#include "comm/state/delivery.hpp"
 #include "comm/state/spin_guard.hpp"
 
-namespace canele::comm::post {
+namespace canele::comm {
 
 std::size_t CompletionCounter::offset_of_node() { return offsetof(CompletionCounter, node_); }
 
@@ -76,27 +74,17 @@ std::uint64_t CompletionCounter::errors(int* first) const {
   return errors_;
 }
 
-int CompletionCounter::wait(Engine& engine, std::uint64_t threshold, std::uint64_t deadline) {
-  ListedWaiter self;
-  self.threshold = threshold;
-  {
-    const SpinGuard guard(taken_, posix_platform());
-    if (value_ >= threshold) return first_error_;
-    self.next = waiters_;
-    waiters_ = &self;
-  }
-  const int code = wait_until(engine, self.target(), deadline, BlockedThread::In::counter);
-  if (code != CANELE_OK && dismiss(self)) return code;
-  while (!self.woken()) posix_platform().yield();  // a thread that adds has the waiter in its hands
-  int first = CANELE_OK;
-  errors(&first);
-  return first;
+bool CompletionCounter::enlist(ListedWaiter& waiter) {
+  const SpinGuard guard(taken_, posix_platform());
+  if (value_ >= waiter.threshold) return false;
+  waiter.next = waiters_;
+  waiters_ = &waiter;
+  return true;
 }
 
-/// Takes a waiter that gives up out of the list. Returns false if its value is reached: it is being woken.
 bool CompletionCounter::dismiss(ListedWaiter& waiter) {
   const SpinGuard guard(taken_, posix_platform());
   return unlist(waiters_, waiter);
 }
 
-}  // namespace canele::comm::post
+}  // namespace canele::comm

@@ -16,15 +16,11 @@
 #include <atomic>
 #include <cstdint>
 
-#include "comm/post/listed_waiter.hpp"
+#include "comm/state/listed_waiter.hpp"
 #include "comm/state/queue_node.hpp"
 #include "comm/state/spin_guard.hpp"
 
 namespace canele::comm {
-class Engine;
-}
-
-namespace canele::comm::post {
 
 class CompletionQueue {
  public:
@@ -63,11 +59,6 @@ static_assert(alignof(QueueNode) == 8, "a link has three bits for the kind");
 
 inline CompletionQueue& queue_of(canele_queue_t* queue) { return *reinterpret_cast<CompletionQueue*>(queue); }
 
-/// Takes entries like canele_queue_take, without progress.
-int take_entries(Engine& engine, CompletionQueue& queue, canele_entry_t* entries, int max);
-/// Blocks like canele_queue_wait.
-int wait_for_entries(Engine& engine, CompletionQueue& queue, canele_entry_t* entries, int max, std::uint64_t deadline);
-
 template <typename Visit>
 int CompletionQueue::take(int max, Platform& platform, Visit visit) {
   const SpinGuard guard(taken_, platform);
@@ -81,4 +72,4 @@ int CompletionQueue::take(int max, Platform& platform, Visit visit) {
   return count;
 }
 
-}  // namespace canele::comm::post
+}  // namespace canele::comm

@@ -12,14 +12,10 @@
 #include <atomic>
 #include <cstdint>
 
-#include "comm/post/listed_waiter.hpp"
+#include "comm/state/listed_waiter.hpp"
 #include "comm/state/queue_node.hpp"
 
 namespace canele::comm {
-class Engine;
-}
-
-namespace canele::comm::post {
 
 class CompletionCounter {
  public:
@@ -37,13 +33,14 @@ class CompletionCounter {
   void add(std::uint64_t n, int error);
   std::uint64_t value() const;
   std::uint64_t errors(int* first) const;
-  /// Blocks like canele_completion_counter_wait.
-  int wait(Engine& engine, std::uint64_t threshold, std::uint64_t deadline);
+  /// Lists the calling thread as a waiter for waiter.threshold. Returns false if the value is reached.
+  bool enlist(ListedWaiter& waiter);
+  /// Ends the listing of a waiter that gives up. Returns false if its value is reached: it is being woken.
+  bool dismiss(ListedWaiter& waiter);
 
  private:
   static std::size_t offset_of_node();
   ListedWaiter* unlist_reached();
-  bool dismiss(ListedWaiter& waiter);
 
   mutable std::atomic<bool> taken_;
   bool reached_;  ///< the completion of the threshold has been delivered, or there is none
@@ -55,4 +52,4 @@ class CompletionCounter {
 };
 static_assert(sizeof(CompletionCounter) <= sizeof(canele_completion_counter_t));
 
-}  // namespace canele::comm::post
+}  // namespace canele::comm
