@@ -167,6 +167,23 @@ class PackageTest(unittest.TestCase):
         for tool in tools:
             run(tool, "--help")
 
+    def test_sources_of_the_comparison_find_their_headers(self):
+        sources = list(self.install.prefix.glob("share/canele/perf/*/*.[ch]*"))
+        self.assertTrue(sources, "no source was installed")
+        missing = [
+            f"{source.name} includes {name}"
+            for source in sources
+            for name in re.findall(r'^#include "(.*)"', source.read_text(), re.MULTILINE)
+            if not (source.parent / name).exists()
+        ]
+        self.assertEqual(missing, [])
+
+    def test_installed_comparison(self):
+        words = ["--only", "shm-latency-8", "--contenders", "canele,canele-mpi", "--rounds", 1, "--batches", 1]
+        said = run(self.install.prefix / "bin/canele-perf", "compare", *words, "--patience", 0,
+                   environment=self.install.environment)
+        self.assertIn("shm latency 8 B", said)
+
     def test_beside_open_mpi(self):
         compiler = shutil.which("mpicc.openmpi")
         if compiler is None:

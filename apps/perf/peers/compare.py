@@ -60,7 +60,7 @@ def find_contenders(options):
                  (f"canele-{options.worker}", *contenders.make_canele(
                      options, f"canele-{options.worker}", [*start, "-D", f"CANELE_WORKER={options.worker}"]))]
     else:
-        for name in ["canele", *MPIS, figures.FLOOR, figures.BARE]:
+        for name in [one for one in ("canele", *MPIS, figures.FLOOR, figures.BARE) if one in options.contenders]:
             made = (contenders.make_mpi(options, name, sources) if name in MPIS else
                     contenders.make_canele(options, name))
             found.append((name, *made))
