@@ -16,6 +16,8 @@
 #include <string>
 #include <string_view>
 
+#include "ltask/shared_memory.hpp"
+
 namespace canele {
 
 enum class LogLevel : int { error = 0, warning = 1, info = 2, debug = 3 };
@@ -90,6 +92,17 @@ class Platform {
   /// Returns the first `most` bytes of a regular file; never waits for a writer. A simulated world has no files unless
   /// it supplies some.
   virtual FileText read_file(const std::string& /*path*/, std::size_t /*most*/) { return {}; }
+
+  /// Allocates `size` zero bytes that other processes of this host can map. Returns nullptr and sets *why if there are
+  /// none.
+  virtual std::unique_ptr<SharedMemory> share_memory(std::size_t /*size*/, std::string* why) {
+    *why = "this platform cannot share memory";
+    return nullptr;
+  }
+  /// Maps memory that another process, or this one, has allocated by share_memory(). Returns nullptr if it cannot.
+  virtual std::unique_ptr<SharedMemory> map_memory(const SharedMemoryName& /*name*/, std::size_t /*size*/) {
+    return nullptr;
+  }
 
   /// Starts a thread. Returns nullptr if the system has no thread to give.
   virtual std::unique_ptr<PlatformThread> start_thread(const char* name, std::function<void()> body) = 0;

@@ -343,6 +343,13 @@ class PosixPlatform final : public Platform {
     return file;
   }
 
+  std::unique_ptr<SharedMemory> share_memory(std::size_t size, std::string* why) override {
+    return share_posix_memory(size, why);
+  }
+  std::unique_ptr<SharedMemory> map_memory(const SharedMemoryName& name, std::size_t size) override {
+    return map_posix_memory(name, size);
+  }
+
   std::unique_ptr<PlatformThread> start_thread(const char* name, std::function<void()> body) override {
     auto thread = std::make_unique<PosixThread>();
     if (!thread->start(name, std::move(body))) return nullptr;

@@ -41,6 +41,10 @@ const char* canele_error_string(int error) {
       return "engine belongs to the process before the fork";
     case CANELE_EAGAIN:
       return "no room now: make progress, then try again";
+    case CANELE_EACCESS:
+      return "access beyond the memory, or not allowed by the key";
+    case CANELE_EREVOKED:
+      return "memory or notification slot no longer there";
     case CANELE_DONE:
       return "ended within its post";
   }

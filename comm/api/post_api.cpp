@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "comm/api/api.hpp"
+#include "comm/api/posted_use.hpp"
 #include "comm/post/send.hpp"
 
 namespace canele::comm::api {
@@ -40,84 +41,6 @@ int read_post_options(const canele_post_options_t* options, std::uint32_t known,
   return CANELE_OK;
 }
 
-/// The request of one post, with its registration: the program's request, or one of the pool.
-class Use {
- public:
-  /// Returns the error to answer, if there is no request that can be posted.
-  int begin(canele_session_t* session, canele_request_t* given, const PostOptions& options, int peer, const char* call);
-  Request& request() { return *request_; }
-  /// Registers the completion, before the post.
-  void listen_first();
-  /// Ends a post that was not made, with its error.
-  int undo(int code);
-  /// The operation has ended within its post, and no other thread knows of the request.
-  int ended(bool may_finish);
-  /// Registers the completion after the post, unless the operation has ended with success.
-  int listen_after(const char* call);
-
- private:
-  Request* request_ = nullptr;
-  PooledRequest* pooled_ = nullptr;
-  Listening listening_;
-};
-
-int Use::begin(canele_session_t* session, canele_request_t* given, const PostOptions& options, int peer,
-               const char* call) {
-  if (session == nullptr) return error(CANELE_EINVAL, std::string(call) + ": session is NULL");
-  Session& s = session_of(session);
-  request_ = given != nullptr ? &request_of(given) : nullptr;
-  listening_ = listening_of(options.done);
-  if (given != nullptr) {
-    if (!postable(request_, &s)) return reject(request_, &s);
-    if (is_unwatched(*request_) || listening_.mask == 0) return CANELE_OK;
-    return error(CANELE_EBUSY, std::string(call) + ": the next use of the request has a callback or a queue already");
-  }
-  if (options.done.kind == CANELE_COMPLETE_POLL)
-    return error(CANELE_EINVAL, std::string(call) + ": request is NULL, but the completion is POLL");
-  if (fork::in_child) return reject_in_child(call);
-  if (!s.open) return error(CANELE_ESTATE, "session \"" + s.label + "\" is closed");
-  pooled_ = s.context->request_pool.take();
-  if (pooled_ == nullptr) return error(CANELE_ENOMEM, std::string(call) + ": no memory for a request");
-  pooled_->context = s.context;
-  pooled_->done = options.done;
-  pooled_->errors = {s.on_error, s.on_error_argument, session, peer};
-  request_ = pooled_;
-  listening_ = listening_of(*pooled_);
-  return CANELE_OK;
-}
-
-void Use::listen_first() {
-  if (listening_.mask != 0) listen_next(*request_, listening_);
-}
-
-int Use::undo(int code) {
-  if (listening_.mask != 0) request_->word.store(0, std::memory_order_relaxed);
-  if (pooled_ != nullptr) request_->context->request_pool.give_back(*pooled_);
-  return code;
-}
-
-int Use::ended(bool may_finish) {
-  if (!may_finish) {
-    deliver_now(*request_, listening_);
-    return CANELE_OK;
-  }
-  request_->tell();
-  if (pooled_ != nullptr) request_->context->request_pool.give_back(*pooled_);
-  return CANELE_DONE;
-}
-
-int Use::listen_after(const char* call) {
-  if (request_->finalized() && request_->status_error == CANELE_OK) return ended(true);
-  return listening_.mask == 0 ? CANELE_OK : listen(*request_, listening_, call);
-}
-
-/// Returns true if the completion may be delivered within the post. A callback of the program might post again, and so
-/// on without end; inside a callback its event is therefore left to a task.
-bool may_deliver_now(const canele_completion_t& done, bool may_finish) {
-  return may_finish || done.kind != CANELE_COMPLETE_CALLBACK ||
-         (callback_depth() == 0 && !PostOnlyScope::on_this_thread());
-}
-
 /// Posts a send if there is room for it. The room is looked for and taken under one hold of the lock.
 bool submit_if_room(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
                     const SendOptions& options, Request& request) {
@@ -140,7 +63,7 @@ bool submit_if_room(Session& session, int destination, std::uint64_t tag, const 
 
 /// Posts a checked send, which could not be sent at once.
 int post_send(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
-              const PostOptions& options, Use& use) {
+              const PostOptions& options, PostedUse& use) {
   constexpr const char* call = "canele_post_send";
   if (!options.may_finish) use.listen_first();
   if (!options.tries) {
@@ -173,13 +96,13 @@ int canele_post_send(canele_session_t* session, int destination, uint64_t tag, c
   if (code == CANELE_OK)
     code = read_post_options(options, CANELE_POST_SYNCHRONOUS | CANELE_POST_MAY_FINISH | CANELE_POST_TRY, call, &read);
   if (code == CANELE_OK) code = check_header(read.send.header, data->length, call);
-  Use use;
-  if (code == CANELE_OK) code = use.begin(session, request, read, destination, call);
+  PostedUse use;
+  if (code == CANELE_OK) code = use.begin(session, request, read.done, destination, call);
   if (code != CANELE_OK) return code;
   Session& s = session_of(session);
   const bool plain = data->segments == nullptr && read.send.flags == 0 && read.send.header == 0;
   if (plain && post::may_send_at_once(s, destination, data->length, use.request()) &&
-      may_deliver_now(read.done, read.may_finish) &&
+      (read.may_finish || may_deliver_now(read.done)) &&
       post::send_at_once(s, destination, tag, data->base, data->length, use.request())) {
     return use.ended(read.may_finish);
   }
@@ -199,8 +122,8 @@ int canele_post_receive(canele_session_t* session, int source, uint64_t tag, uin
     code = error(CANELE_EINVAL, std::string(call) + ": a receive has no priority and no header; expected: 0");
   if (code == CANELE_OK && data == nullptr && request == nullptr)
     code = error(CANELE_EINVAL, std::string(call) + ": data and request are NULL; expected: one of them at least");
-  Use use;
-  if (code == CANELE_OK) code = use.begin(session, request, read, source, call);
+  PostedUse use;
+  if (code == CANELE_OK) code = use.begin(session, request, read.done, source, call);
   if (code != CANELE_OK) return code;
   if (!read.may_finish) use.listen_first();
   code = receive(&session_of(session), source, tag, mask, data != nullptr ? *data : canele_data_t{}, data == nullptr,
@@ -227,8 +150,8 @@ int canele_inject(canele_session_t* session, int destination, uint64_t tag, cons
   }
   PostOptions options;
   options.done.kind = CANELE_COMPLETE_NONE;
-  Use use;
-  int code = use.begin(session, nullptr, options, destination, call);
+  PostedUse use;
+  int code = use.begin(session, nullptr, options.done, destination, call);
   if (code != CANELE_OK) return code;
   code = check_posted_send(&use.request(), &s, destination, length, call);
   if (code != CANELE_OK) return use.undo(code);

@@ -11,6 +11,8 @@
 #include "comm/multicast/relay.hpp"
 #include "comm/protocol/credit_receiver.hpp"
 #include "comm/protocol/credit_sender.hpp"
+#include "comm/protocol/one_sided_origin.hpp"
+#include "comm/protocol/one_sided_owner.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/rendezvous/announce.hpp"
@@ -24,6 +26,43 @@
 namespace canele::comm {
 
 // ---- of link/ -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Hands on a chunk of a one-sided operation. Other types are not known.
+Verdict on_access_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) CANELE_UNDER_LOCK;
+Verdict on_access_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
+  switch (chunk.head.type) {
+    case wire::Type::attach:
+      return one_sided::on_attach(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::detach:
+      return one_sided::on_detach(engine, peer, chunk.head);
+    case wire::Type::put:
+      return one_sided::on_put(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::get:
+      return one_sided::on_get(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::got:
+      return one_sided::on_got(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::atomic:
+      return one_sided::on_atomic(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::result:
+      return one_sided::on_result(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::notify:
+      return one_sided::on_notify(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::flush:
+      return one_sided::on_flush(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::executed:
+      return one_sided::on_executed(engine, peer, chunk.head);
+    case wire::Type::access_failed:
+      return one_sided::on_access_failed(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::notified:
+      return one_sided::on_notified(engine, peer, chunk.head);
+    default:
+      return Verdict::violation("a chunk is of no known type");
+  }
+}
+
+}  // namespace
 
 Verdict Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
   switch (chunk.head.type) {
@@ -81,8 +120,9 @@ Verdict Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
       return Verdict::ok();
     case wire::Type::sequenced:
       return Verdict::violation("a sequence number is not at the front of its packet");
+    default:
+      return on_access_chunk(*this, peer, chunk);
   }
-  return Verdict::violation("a chunk is of no known type");
 }
 
 Written Engine::write_item(Peer& peer, strategies::Item& item, std::byte* out, Packet* staged) {

@@ -14,6 +14,8 @@
 #include "comm/multicast/relay.hpp"
 #include "comm/protocol/credit_receiver.hpp"
 #include "comm/protocol/credit_sender.hpp"
+#include "comm/protocol/one_sided_origin.hpp"
+#include "comm/protocol/one_sided_owner.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/rendezvous/async_get.hpp"
@@ -30,6 +32,9 @@ void drop_item(Engine& engine, const Peer& peer, strategies::Item& item) CANELE_
     return;
   }
   Request& request = request_of(item);
+  if (request.role == Request::InternalRole::one_sided)
+    return one_sided::drop(engine, *engine.peers[request.rank], request);
+  if (request.role == Request::InternalRole::one_sided_reply) return one_sided::drop_reply(engine, request);
   if (request.handle != Handle::none && engine.sends.find(request.handle) == &request)
     engine.sends.remove(request.handle);
   engine.finish(request, peer.error);
@@ -114,6 +119,7 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
   }
   drop_named(*this, peer, by);
   if (by != nullptr) async_get::drop(*this, peer, *by);
+  one_sided::on_disconnected(*this, peer);
   multicast::on_disconnected(*this, peer);
   // Once all ranks finalize, each rank cancels what is still posted, in whatever order the ranks leave.
   const bool all_leave = !lost && stage != Stage::running;

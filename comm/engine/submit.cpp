@@ -12,6 +12,7 @@
 #include "comm/engine/engine.hpp"
 #include "comm/engine/flush.hpp"
 #include "comm/link/transmit.hpp"
+#include "comm/protocol/one_sided_origin.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
@@ -157,6 +158,9 @@ void Engine::run(Op& op) {
       break;
     case OpKind::transfer_done:
       rendezvous::transfer_done(*this, static_cast<rendezvous::RmaCopy&>(op));
+      break;
+    case OpKind::access:
+      one_sided::on_posted(*this, static_cast<Request&>(static_cast<PostOp&>(op)));
       break;
     case OpKind::call:
       static_cast<CallOp&>(op).call(*this, static_cast<CallOp&>(op));

@@ -44,10 +44,14 @@ enum class Counter : int {
   bytes_forwarded,       ///< bytes requested by the receivers of those streams
   truncated,
   cancelled,
-  rma_put_bytes,  ///< bytes written directly to a peer's memory.
-  rma_get_bytes,  ///< bytes read directly from a peer's memory.
-  lock_taken,     ///< submissions that ran at once.
-  lock_queued,    ///< submissions left to the holder of the lock
+  rma_put_bytes,      ///< bytes written directly to a peer's memory.
+  rma_get_bytes,      ///< bytes read directly from a peer's memory.
+  accesses_sent,      ///< one-sided operations that this rank has begun
+  accesses_executed,  ///< one-sided operations of peers, with those that were rejected
+  accesses_rejected,
+  notifications_received,
+  lock_taken,   ///< submissions that ran at once.
+  lock_queued,  ///< submissions left to the holder of the lock
   callbacks,
   doorbells_sent,  ///< doorbells rung
   worker_parks,

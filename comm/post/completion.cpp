@@ -36,14 +36,38 @@ void take_counter(QueueNode& node, canele_entry_t& entry) {
   entry.immediate = counter.value();
 }
 
+void take_notification(const one_sided::Notification& notification, canele_entry_t& entry) {
+  entry.user = notification.user;
+  entry.kind = CANELE_ENTRY_NOTIFICATION;
+  entry.source = notification.source;
+  entry.slot = notification.slot;
+  entry.tag = notification.offset;
+  entry.length = notification.length;
+  entry.immediate = notification.immediate;
+}
+
 }  // namespace
 
 int take_entries(Engine& engine, CompletionQueue& queue, canele_entry_t* entries, int max) {
-  return queue.take(max, engine.platform, [&](int index, CompletionQueue::Taken taken) {
+  one_sided::Notification* notifications = nullptr;
+  const int count = queue.take(max, engine.platform, [&](int index, CompletionQueue::Taken taken) {
     entries[index] = canele_entry_t{};
+    if (taken.owner == QueueNode::Owner::notification) {
+      auto& one = static_cast<one_sided::Notification&>(*taken.node);
+      take_notification(one, entries[index]);
+      one.next_free = notifications;
+      notifications = &one;
+      return;
+    }
     if (taken.owner == QueueNode::Owner::counter) return take_counter(*taken.node, entries[index]);
     take_request(static_cast<Request&>(*taken.node), entries[index], taken.owner == QueueNode::Owner::pooled);
   });
+  while (notifications != nullptr) {  // not under the lock of the queue
+    one_sided::Notification& one = *notifications;
+    notifications = one.next_free;
+    one.context->submit(one);
+  }
+  return count;
 }
 
 int wait_for_entries(Engine& engine, CompletionQueue& queue, canele_entry_t* entries, int max, std::uint64_t deadline) {

@@ -4,6 +4,8 @@
 // Called by link/transmit.cpp and link/sequencing.cpp, through the context.
 #include <cassert>
 
+#include "comm/protocol/one_sided_origin.hpp"
+#include "comm/protocol/one_sided_owner.hpp"
 #include "comm/protocol/send.hpp"
 #include "ltask/coverage.hpp"
 
@@ -17,6 +19,8 @@ void item_sent(Context& context, Item& item) {
     return;
   }
   Request& request = request_of(item);
+  if (request.role == Request::InternalRole::one_sided) return one_sided::on_written(context, request);
+  if (request.role == Request::InternalRole::one_sided_reply) return one_sided::on_reply_written(context, request);
   if (request.stage == Request::Stage::advertising) {
     transition(request, Request::Stage::advertised);  // the send stays blocked until its envelope is taken
   } else if (request.rendezvous || request.synchronous) {

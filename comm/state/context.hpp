@@ -216,6 +216,7 @@ class Context {
   std::uint64_t pending_sends CANELE_LOCKED = 0;   ///< not finalized.
   Stage stage CANELE_LOCKED = Stage::running;
   DeferFilter defer_filter CANELE_LOCKED;
+  comm::one_sided::State one_sided CANELE_LOCKED;
   rendezvous::State& large;  ///< large messages on their way; see rendezvous/state.hpp
   MulticastState& multicasts;
   std::unique_ptr<EventLog> event_log CANELE_CONTENT_LOCKED;  ///< nullptr: tracing is off.

@@ -4,11 +4,14 @@
 #include "comm/state/delivery.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "comm/state/completion_counter.hpp"
 #include "comm/state/completion_queue.hpp"
 #include "comm/state/condition.hpp"
 #include "comm/state/context.hpp"
+#include "comm/state/one_sided.hpp"
+#include "comm/state/spin_guard.hpp"
 
 namespace canele::comm {
 namespace {
@@ -102,6 +105,50 @@ void deliver(const canele_completion_t& then, QueueNode& node, int error) {
       signal_object(then, error);
       break;
   }
+}
+
+namespace {
+
+void deliver_one(one_sided::Notification& one) {
+  Context& context = *one.context;
+  if (one.then.kind == CANELE_COMPLETE_QUEUE) {  // the thread that takes the entry reports it
+    static_cast<CompletionQueue*>(one.then.object)->push(one, QueueNode::Owner::notification, context.platform);
+    return;
+  }
+  deliver(one.then, one, CANELE_OK);
+  context.submit(one);
+}
+
+/// Delivers what is in the list. One thread at a time.
+void deliver_all(ltask::Task& task) {
+  auto& delivery = static_cast<one_sided::Delivery&>(task);
+  for (;;) {
+    one_sided::Notification* next = nullptr;
+    {
+      const SpinGuard guard(delivery.taken, delivery.context->platform);
+      next = delivery.first;
+      delivery.running = next != nullptr;
+      if (next == nullptr) return;  // from here on another thread may submit the task
+      delivery.first = next->next_free;
+    }
+    deliver_one(*next);
+  }
+}
+
+}  // namespace
+
+void deliver_in_order(one_sided::Delivery& delivery, one_sided::Notification& notification) {
+  Context& context = *notification.context;
+  notification.next_free = nullptr;
+  {
+    const SpinGuard guard(delivery.taken, context.platform);
+    (delivery.first != nullptr ? delivery.last->next_free : delivery.first) = &notification;
+    delivery.last = &notification;
+    if (std::exchange(delivery.running, true)) return;
+  }
+  delivery.context = &context;
+  delivery.prepare(deliver_all);
+  context.tasks.submit(delivery);
 }
 
 void push_to_queue(canele_request_t* request, unsigned /*events*/, void* argument) {

@@ -13,9 +13,11 @@
 #include <atomic>
 #include <cstdint>
 
+#include "comm/state/one_sided.hpp"
 #include "comm/state/queue_node.hpp"
 #include "comm/state/request.hpp"
 #include "comm/state/request_pool.hpp"
+#include "ltask/task.hpp"
 
 namespace canele::comm {
 
@@ -47,6 +49,9 @@ Listening listening_of(PooledRequest& request);
 void deliver_now(Request& request, const Listening& listening);
 /// Delivers the completion of a counter's threshold. `node`: of the counter. `error`: of what was counted.
 void deliver(const canele_completion_t& then, QueueNode& node, int error);
+
+/// Delivers a notification of a peer by a task, after those that have come before it.
+void deliver_in_order(one_sided::Delivery& delivery, one_sided::Notification& notification);
 
 /// The callback that puts a request into a completion queue, which is its argument.
 void push_to_queue(canele_request_t* request, unsigned events, void* argument);

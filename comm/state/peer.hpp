@@ -30,6 +30,7 @@
 #include "comm/observe/counters.hpp"
 #include "comm/observe/hang_watch.hpp"
 #include "comm/state/credit.hpp"
+#include "comm/state/one_sided.hpp"
 #include "comm/state/rail_group.hpp"
 #include "comm/state/rail_states.hpp"
 #include "comm/state/request.hpp"
@@ -156,8 +157,9 @@ struct alignas(64) Peer {
   std::unique_ptr<BlockedSends> blocked_sends;        ///< made at the first blocked send.
   std::unique_ptr<Asking> asking;                     ///< made when the peer first has a blocked send.
   std::unique_ptr<RtrTable> rtr_table;                ///< made at the first RTR.
-  Blob address;                                       ///< what the peer published.
-  std::size_t next_group = 0;                         ///< next driver group to try.
+  std::unique_ptr<comm::one_sided::PeerAccess> one_sided;  ///< made at the first one-sided operation.
+  Blob address;                                            ///< what the peer published.
+  std::size_t next_group = 0;                              ///< next driver group to try.
   LastEvent last_event;
 
   Rail* rail_of(const DriverInstance& instance) const {

@@ -13,9 +13,10 @@ namespace canele::comm {
 struct QueueNode {
   /// The object that a node is part of.
   enum class Owner : std::uint8_t {
-    request,  ///< a Request of the program
-    pooled,   ///< a PooledRequest
-    counter   ///< a post::CompletionCounter
+    request,      ///< a Request of the program
+    pooled,       ///< a PooledRequest
+    counter,      ///< a CompletionCounter
+    notification  ///< a one_sided::Notification
   };
 
   std::uintptr_t next;  ///< link of the next node: see CompletionQueue

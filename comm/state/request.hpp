@@ -41,9 +41,23 @@ struct Peer;
 class Sink;
 struct Message;
 struct Rail;
+namespace one_sided {
+struct RemoteKey;
+}
 
 /// Kinds of operations in the engine's submission queue.
-enum class OpKind : std::uint8_t { send, receive, bind, cancel, probe, reprioritize, sent, transfer_done, call };
+enum class OpKind : std::uint8_t {
+  send,
+  receive,
+  bind,
+  cancel,
+  probe,
+  reprioritize,
+  sent,
+  transfer_done,
+  access,  ///< a one-sided operation
+  call
+};
 struct Op : ltask::SubmitLock::Node {
   OpKind kind;
 };
@@ -118,7 +132,9 @@ struct Outcome {
     in_segment,        ///< a DestinationSend whose data is in a broadcast segment.
     child_send,        ///< a send of another rank's data: a ChildSend.
     relay_buffer,      ///< a receive into memory of the engine.
-    buffered           ///< not a multicast: a buffered::BufferedSend.
+    buffered,          ///< not a multicast: a buffered::BufferedSend.
+    one_sided,         ///< an operation of the program on the memory of a peer; see state/one_sided.hpp.
+    one_sided_reply    ///< a PooledRequest: the answer to a get.
   };
 
   std::atomic<std::uint64_t> word;
@@ -153,24 +169,32 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask, QueueNode {
   void* argument;
   std::uint16_t header;  ///< send: bytes that travel ahead
   bool both_ends_wait;   ///< large: goes through the driver's buffers, because both ends wait. Set once, by the poster
+  std::uint8_t operation;  ///< one-sided: a one_sided::AccessKind
+  std::uint32_t slot;      ///< one-sided: of the notification, or the atomic operation and its size
   union {
-    Handle transfer_id;  ///< send: the receiver's name for the transfer; receive: the sender's name for the send
-    Request* flow_next;  ///< these four while the send is credit-blocked: see state/blocked_sends.hpp
+    one_sided::RemoteKey* key;  ///< one-sided: nullptr: the operation needs none
+    Handle transfer_id;         ///< send: the receiver's name for the transfer; receive: the sender's name for the send
+    Request* flow_next;         ///< these four while the send is credit-blocked: see state/blocked_sends.hpp
   };
   union {
     std::uint64_t moved;  ///< bulk bytes sent or received; receive: undefined before its RTR or rendezvous
     Request* flow_prev;
   };
   union {
+    std::uint64_t number;    ///< one-sided: in its stream; 0: not begun
     std::uint64_t expected;  ///< bulk bytes granted; undefined likewise
     Request* bucket_next;
   };
   union {
     Rail* bulk_rail;  ///< send: the rail of its bulk data
     std::uint64_t blocked_number;
+    std::uint64_t immediate;  ///< one-sided: of the notification, or the operand
   };
-  std::uint64_t registration;  ///< send: the driver's name for its registered memory; 0: none
-  Request* blocked_next;       ///< see state/blocked_sends.hpp
+  union {
+    std::uint64_t registration;  ///< send: the driver's name for its registered memory; 0: none
+    std::uint64_t compare;       ///< one-sided: of an atomic operation
+  };
+  Request* blocked_next;  ///< see state/blocked_sends.hpp
   Request* blocked_prev;
 
   /// Initializes the fields of a new request that are outside of its first cache line.

@@ -46,6 +46,20 @@
 //    rail_close          0                0          (none): its sender leaves; this rail of several ends here, and is
 //                                                    not lost
 //    solicit_done        count            episode    (none): how many solicits have had all that fits
+//
+//    One-sided operations; `session` is the number of their lane, see state/one_sided.hpp.
+//    attach              handle of region index      u64 nonce: the sender names the region by `index` from now on
+//    detach              0                index      (none): `index` is free again
+//    put                 offset           index      u32 access flags, [Notification], bytes
+//    get                 offset           index      u32 access flags, GetRange
+//    got                 handle of get    0          the next bytes of the answer
+//    atomic              offset           index      u32 access flags, AtomicWord
+//    result              handle of atomic 0          u64 value that the word had
+//    notify              0                0          u32 access flags, Notification
+//    flush               0                0          u32 access flags: an operation that does nothing
+//    executed            total            0          (none): operations of the lane that the sender has executed
+//    access_failed       number           0          i32 error: that operation of the lane was not allowed
+//    notified            total            0          (none): notifications that the program of the sender has taken
 #pragma once
 
 #include <array>
@@ -63,7 +77,7 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 9;
+inline constexpr std::uint32_t version = 10;
 
 enum class Type : std::uint8_t {
   eager = 1,
@@ -90,7 +104,19 @@ enum class Type : std::uint8_t {
   multicast_redirect,
   rail_close,
   shared_copy,
-  solicit_done
+  solicit_done,
+  attach,
+  detach,
+  put,
+  get,
+  got,
+  atomic,
+  result,
+  notify,
+  flush,
+  executed,
+  access_failed,
+  notified
 };
 
 struct Head {
@@ -178,6 +204,35 @@ struct MulticastCts {
   std::uint32_t reserved;
 };
 static_assert(sizeof(MulticastCts) == 32);
+
+/// Flags of a one-sided operation.
+inline constexpr std::uint32_t access_last = 1;       ///< no piece of the operation follows
+inline constexpr std::uint32_t access_wants_ack = 2;  ///< `executed` is to be sent
+inline constexpr std::uint32_t access_notifies = 4;   ///< a Notification follows the flags
+
+struct Notification {
+  std::uint64_t immediate;
+  std::uint64_t length;  ///< of the put, all pieces together
+  std::uint64_t offset;  ///< of the put
+  std::uint32_t slot;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(Notification) == 32);
+
+struct GetRange {
+  Handle get;            ///< goes with the answer
+  std::uint64_t length;  ///< in bytes
+};
+static_assert(sizeof(GetRange) == 16);
+
+struct AtomicWord {
+  std::uint64_t operand, compare;
+  Handle result;           ///< goes with the answer; none: no answer is wanted
+  std::uint8_t operation;  ///< enum canele_atomic_operation
+  std::uint8_t size;       ///< 4 or 8 bytes
+  std::uint8_t reserved[6];
+};
+static_assert(sizeof(AtomicWord) == 32);
 
 // Flow control. Both ends count by these costs. envelope_cost: what a message that is kept costs besides its bytes.
 // first_credit: what each peer may send before it hears anything.

@@ -52,7 +52,9 @@ enum canele_error {
   CANELE_EBUSY = -13,     /**< requests are still pending, or a limited resource is in use. */
   CANELE_EPROTOCOL = -14, /**< the peer sent malformed data; its connection was closed. */
   CANELE_EFORK = -15,     /**< child of a fork: the engine belongs to the parent, and nothing was done. */
-  CANELE_EAGAIN = -16     /**< there is no room now, and nothing was taken: make progress, then try again. */
+  CANELE_EAGAIN = -16,    /**< there is no room now, and nothing was taken: make progress, then try again. */
+  CANELE_EACCESS = -17,   /**< the access is beyond the memory, or the key does not allow it. */
+  CANELE_EREVOKED = -18   /**< the memory or the notification slot is no longer there. */
 };
 
 /** Returns one line that names the error code. Never NULL; static storage. */
@@ -64,8 +66,7 @@ CANELE_API const char *canele_error_detail(void);
 /** Returns the version of the library, as "1.2.3". Static storage; may be called before canele_init. */
 CANELE_API const char *canele_version(void);
 
-/** Returns CANELE_OK if the library implements ABI version `abi`, else CANELE_EVERSION. Pass CANELE_ABI_VERSION. May be
- * called before canele_init. */
+/** Returns CANELE_OK if the library implements ABI version `abi`, else CANELE_EVERSION. May be called at any time. */
 CANELE_API int canele_abi_check(int abi);
 
 /* ------------------------------------------------------------------------------------------------- engine */
@@ -315,8 +316,7 @@ typedef struct canele_multicast_options {
  *
  * `destinations` are distinct ranks, without this one; they are copied, like the priorities. `data` (its memory, and
  * what its iterator needs) must not change until the request is finalized. Each destination then has the data, or its
- * outcome tells the error; the request's error is one of these. Does not block. Any thread. CANELE_EINVAL,
- * CANELE_ERANK, CANELE_ENOMEM. */
+ * outcome tells the error; the request's error is one of these. CANELE_EINVAL, CANELE_ERANK, CANELE_ENOMEM. */
 CANELE_API int canele_imulticast(canele_session_t *session, const int *destinations, size_t count, uint64_t tag,
                                  const canele_data_t *data, const canele_multicast_options_t *options,
                                  canele_request_t *request);

@@ -115,8 +115,9 @@ CANELE_API int canele_session_on_error(canele_session_t *session, canele_error_f
 /* ------------------------------------------------------------------------------------------ completion queues */
 
 enum canele_entry_kind {
-  CANELE_ENTRY_REQUEST = 1, /**< an operation has ended. */
-  CANELE_ENTRY_COUNTER = 2  /**< a completion counter has reached its threshold; `error` is its first error. */
+  CANELE_ENTRY_REQUEST = 1,     /**< an operation has ended. */
+  CANELE_ENTRY_COUNTER = 2,     /**< a completion counter has reached its threshold; `error` is its first error. */
+  CANELE_ENTRY_NOTIFICATION = 3 /**< another rank has notified this one: see <canele/one_sided.h>. */
 };
 
 /** What a completion queue tells of one completion. Its size never changes. */

@@ -13,6 +13,7 @@
 //                      for what can never be right
 //    --fork            2 ranks: the child of rank 0 calls each function, then the ranks exchange messages
 #include <canele/collectives.h>
+#include <canele/one_sided.h>
 #include <canele/post.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -184,7 +185,11 @@ struct World {
   canele_request_t pending{}, held{}, ended{};  ///< receives: without message; unbound, with its message; done
   canele_task_t task{};
   canele_operator_t sum{};
-  char bytes[64] = {};
+  canele_memory_t* memory = nullptr;
+  canele_key_t* key = nullptr;  ///< of `memory`
+  canele_lane_t* lane = nullptr;
+  std::uint32_t slot = 0;
+  alignas(8) char bytes[64] = {};
 };
 World world;
 
@@ -302,6 +307,45 @@ void add_posts() {
   ADD(refused, canele_completion_counter_wait, world.engine, counter, std::uint64_t{1}, std::uint64_t{0});
 }
 
+void add_one_sided() {
+  static canele_data_t data = canele_data_contiguous(world.bytes, 8);
+  static canele_access_options_t options = {sizeof options, {}, nullptr, 0, 0, 0}, notify = options;
+  static canele_completion_t then = {CANELE_COMPLETE_CALLBACK, 0, nullptr, ignore, nullptr};
+  static canele_memory_t* memory = nullptr;
+  static void* base = nullptr;
+  static canele_key_t* key = nullptr;
+  static canele_lane_t* lane = nullptr;
+  static char bytes[CANELE_KEY_SIZE];
+  static std::uint64_t before = 0;
+  static std::uint32_t slot = 0;
+  notify.slot = world.slot;
+  canele_memory_key(world.memory, bytes);
+  canele_engine_t* const e = world.engine;
+  const Fresh<canele_request_t> request;
+  const Optional<canele_access_options_t*> usual{&options};
+  const Any<std::uint64_t> offset{8}, number{1};
+  ADD(refused, canele_memory_register, e, world.bytes, Length{64}, Optional<canele_memory_options_t*>{nullptr},
+      &memory);
+  ADD(refused, canele_memory_allocate, e, Length{64}, Optional<canele_memory_options_t*>{nullptr}, &base, &memory);
+  ADD(refused, canele_memory_key, world.memory, bytes);
+  ADD(refused, canele_key_map, world.key, &base);
+  ADD(refused, canele_key_open, e, bytes, &key);
+  ADD(refused, canele_key_rank, world.key);
+  ADD(harmless, canele_key_length, world.key);
+  ADD(refused, canele_lane_open, e, &lane);
+  ADD(refused, canele_notification_open, e, &then, &slot);
+  ADD(refused, canele_put, world.key, offset, &data, usual, request);
+  ADD(refused, canele_get, world.key, offset, &data, usual, request);
+  ADD(refused, canele_atomic, world.key, offset, CANELE_ATOMIC_ADD, Any<std::size_t>{8}, number, number,
+      Optional<std::uint64_t*>{&before}, usual, request);
+  ADD(refused, canele_notify, e, Any<int>{world.peer}, &notify, request);
+  ADD(refused, canele_flush, e, Any<int>{world.peer}, usual, request);
+  ADD(refused, canele_notification_close, e, Any<std::uint32_t>{world.slot});
+  ADD(refused, canele_lane_close, world.lane);
+  ADD(refused, canele_key_close, world.key);
+  ADD(refused, canele_memory_free, world.memory);
+}
+
 void add_completion() {
   static canele_request_t* const list[] = {&world.pending};
   static canele_request_t* got[4];
@@ -388,6 +432,7 @@ void add_all() {
   add_data_and_packs();
   add_messages();
   add_posts();
+  add_one_sided();
   add_completion();
   add_observation();
   add_collectives();
@@ -406,6 +451,13 @@ void begin_world() {
   must(canele_session_open(world.engine, "entry points", CANELE_ORDER_PER_TAG, &world.session), "session_open");
   must(canele_group_create(world.engine, "entry points", nullptr, 0, &world.group), "group_create");
   must(canele_operator_of(CANELE_SUM, CANELE_INT32, &world.sum), "operator_of");
+  canele_completion_t then = {CANELE_COMPLETE_CALLBACK, 0, nullptr, ignore, nullptr};
+  char key[CANELE_KEY_SIZE];
+  must(canele_memory_register(world.engine, world.bytes, sizeof world.bytes, nullptr, &world.memory), "register");
+  must(canele_memory_key(world.memory, key), "key");
+  must(canele_key_open(world.engine, key, &world.key), "key_open");
+  must(canele_lane_open(world.engine, &world.lane), "lane_open");
+  must(canele_notification_open(world.engine, &then, &world.slot), "notification_open");
   const int me = canele_rank(world.engine);
   world.peer = canele_size(world.engine) - 1 - me;
   must(canele_irecv(world.session, me, 1, CANELE_TAG_EXACT, world.bytes, 1, &world.pending), "irecv");
@@ -522,6 +574,9 @@ int fork_in_job() {
   must(canele_wait(&world.held, nullptr), "wait for an unbound receive");
   must(canele_cancel(&world.pending), "cancel");
   if (canele_wait(&world.pending, nullptr) != CANELE_ECANCELED) ++wrong;
+  must(canele_lane_close(world.lane), "lane_close");
+  must(canele_key_close(world.key), "key_close");
+  must(canele_memory_free(world.memory), "memory_free");
   must(canele_group_destroy(world.group), "group_destroy");
   must(canele_session_close(world.session), "session_close");
   must(canele_finalize(world.engine), "finalize");

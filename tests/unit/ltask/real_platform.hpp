@@ -24,6 +24,12 @@ class RealPlatform : public Platform {
   bool has_system_threads() const noexcept override { return real_.has_system_threads(); }
   const void* this_thread() noexcept override { return real_.this_thread(); }
   std::unique_ptr<WakeSet> make_wake_set(std::string* why) override { return real_.make_wake_set(why); }
+  std::unique_ptr<SharedMemory> share_memory(std::size_t size, std::string* why) override {
+    return real_.share_memory(size, why);
+  }
+  std::unique_ptr<SharedMemory> map_memory(const SharedMemoryName& name, std::size_t size) override {
+    return real_.map_memory(name, size);
+  }
   void relax() noexcept override { real_.relax(); }
   void yield() noexcept override { real_.yield(); }
   void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t ns) noexcept override {

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One-sided operations: lanes, notification slots, and the posts.
+//
+// Any thread. Objects are made and ended under the engine's lock; an operation is submitted like a send.
+#include <canele/one_sided.h>
+
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "comm/api/one_sided_objects.hpp"
+#include "comm/api/posted_use.hpp"
+#include "comm/post/mapped_access.hpp"
+#include "comm/protocol/one_sided_origin.hpp"
+
+namespace canele::comm::api {
+namespace {
+
+using one_sided::AccessKind;
+using one_sided::Lane;
+using one_sided::RemoteKey;
+
+/// An operation that is about to be posted.
+struct Access {
+  const char* call;
+  AccessKind operation;
+  Engine& engine;
+  int rank;
+  RemoteKey* key = nullptr;
+  std::uint64_t offset = 0;
+  canele_data_t data{};
+  std::uint32_t slot = 0;
+  std::uint64_t immediate = 0;  ///< of a notification; operand of an atomic operation
+  std::uint64_t compare = 0;
+  std::uint32_t atomic = 0;  ///< enum canele_atomic_operation
+  Session* session = nullptr;
+};
+
+/// Checks the range of an operation against its key.
+int check_range(const Access& access, std::uint32_t wanted) {
+  const RemoteKey& key = *access.key;
+  const std::uint64_t length = access.data.length;
+  if (length <= key.length && access.offset <= key.length - length && (key.access & wanted) != 0) return CANELE_OK;
+  if ((key.access & wanted) == 0)
+    return error(CANELE_EACCESS, std::string(access.call) + ": the key does not allow this kind of access");
+  return error(CANELE_EACCESS, std::string(access.call) + ": " + std::to_string(length) + " bytes at offset " +
+                                   std::to_string(access.offset) + "; the memory has " + std::to_string(key.length) +
+                                   " bytes");
+}
+
+/// What the options of an operation say, checked.
+struct AccessOptions {
+  canele_completion_t done{};
+  Lane* lane = nullptr;
+  std::int32_t priority = 0;
+  std::uint32_t slot = 0;
+  std::uint64_t immediate = 0;
+};
+
+int read_options(const canele_access_options_t* options, bool may_notify, const char* call, AccessOptions* out) {
+  if (options == nullptr) return CANELE_OK;
+  int code = check_size(options, options->struct_size, sizeof *options, call, "canele_access_options_t");
+  if (code == CANELE_OK) code = check_completion(options->done, call);
+  if (code != CANELE_OK) return code;
+  if (!may_notify && (options->slot != 0 || options->immediate != 0))
+    return error(CANELE_EINVAL, std::string(call) + ": slot and immediate are given; expected: 0");
+  *out = {options->done, options->lane != nullptr ? &lane_of(options->lane) : nullptr, options->priority, options->slot,
+          options->immediate};
+  return CANELE_OK;
+}
+
+bool notifies(const Access& access) { return access.operation == AccessKind::notify || access.slot != 0; }
+
+one_sided::AtomicOperation atomic_of(const Access& access) {
+  return {static_cast<canele_atomic_operation>(access.atomic), access.data.length, access.immediate, access.compare};
+}
+
+/// Makes an operation that nothing stands in the way of. Returns false, with nothing done, if it has to be posted.
+bool access_at_once(const Access& access, const Lane& lane) {
+  if (access.operation == AccessKind::flush) return post::is_flushed(lane);
+  if (access.key == nullptr) return false;
+  std::byte* const base = post::mapped_memory(*access.key, lane);
+  if (base == nullptr) return false;
+  std::byte* const at = base + access.offset;
+  if (access.operation == AccessKind::put) {
+    post::put_mapped(at, access.data);
+  } else if (access.operation == AccessKind::get) {
+    post::get_mapped(at, access.data);
+  } else {
+    post::apply_mapped(at, atomic_of(access), access.data.base);
+  }
+  return true;
+}
+
+/// Hands an operation to the engine.
+void submit_access(const Access& access, const AccessOptions& options, bool watched, Lane& lane, Request& request) {
+  Engine& engine = access.engine;
+  prepare_send(request, *access.session, access.rank, access.offset, access.data, lane.number);
+  request.role = Request::InternalRole::one_sided;
+  request.operation = static_cast<std::uint8_t>(access.operation);
+  request.synchronous = watched;
+  request.key = access.key;
+  request.slot = access.operation == AccessKind::atomic
+                     ? access.atomic << 8 | static_cast<std::uint32_t>(access.data.length)
+                     : access.slot;
+  request.immediate = access.immediate;
+  request.compare = access.compare;
+  request.item.priority = options.priority;
+  request.PostOp::kind = OpKind::access;
+  lane.all.fetch_add(1, std::memory_order_relaxed);  // read by the threads that post to this lane, in their order
+  if (access.key != nullptr) lane.effects.fetch_add(1, std::memory_order_relaxed);
+  engine.submit(static_cast<PostOp&>(request));
+  engine.after_submit(access.data.length);
+}
+
+/// Sets the session, and the lane if the program gives none. Returns false if the engine has no session yet.
+bool find_session(Access& access, AccessOptions& options) {
+  assume_lock();  // both are written once, the session last
+  access.session = access.engine.one_sided.session.load(std::memory_order_acquire);  // release: enable()
+  if (options.lane == nullptr && access.session != nullptr) options.lane = access.engine.one_sided.default_lane;
+  return access.session != nullptr;
+}
+
+int post_access(Access access, AccessOptions options, canele_request_t* request) {
+  Engine& engine = access.engine;
+  if (fork::in_child) return reject_in_child(access.call);
+  if (!find_session(access, options)) {
+    if (const int code = enable(engine, access.call); code != CANELE_OK) return code;
+    find_session(access, options);
+  }
+  Lane& lane = *options.lane;
+  if (lane.context != &engine)
+    return error(CANELE_EINVAL, std::string(access.call) + ": the lane belongs to another engine, or is closed");
+  const bool watched = request != nullptr || options.done.kind > CANELE_COMPLETE_POLL;
+  if (!watched) {
+    if (!notifies(access) && access_at_once(access, lane)) return CANELE_OK;
+    options.done.kind = CANELE_COMPLETE_NONE;
+  }
+  PostedUse use;
+  if (const int code = use.begin(public_of(*access.session), request, options.done, access.rank, access.call);
+      code != CANELE_OK)
+    return code;
+  if (notifies(access)) {
+    if (access_at_once(access, lane)) {  // the data is there; its notification goes by a packet
+      access.operation = AccessKind::notify;
+      access.key = nullptr;
+    }
+  } else if (watched && is_unwatched(use.request()) && may_deliver_now(options.done) && access_at_once(access, lane)) {
+    post::end_at_once(use.request(), *access.session, access.rank, access.offset, access.data.length);
+    return use.ended(false);
+  }
+  if (const int code = check_memory(access.call); code != CANELE_OK) return use.undo(code);
+  use.listen_first();
+  submit_access(access, options, watched, lane, use.request());
+  return CANELE_OK;
+}
+
+}  // namespace
+}  // namespace canele::comm::api
+
+using namespace canele::comm;
+using namespace canele::comm::api;
+
+// ---- lanes and notification slots -----------------------------------------------------------------------------------
+
+int canele_lane_open(canele_engine_t* engine, canele_lane_t** lane) try {
+  constexpr const char* call = "canele_lane_open";
+  constexpr std::size_t most = UINT16_MAX;
+  if (engine == nullptr || lane == nullptr) return missing(call, "engine and lane");
+  Engine& e = engine_of(engine);
+  if (const int code = enable(e, call); code != CANELE_OK) return code;
+  const EngineGuard guard(e);
+  one_sided::State& state = e.one_sided;
+  if (state.free_lanes.empty()) {
+    if (state.lanes.size() > most)
+      return error(CANELE_ENOMEM,
+                   std::string(call) + ": " + std::to_string(most) + " lanes are open; close some first");
+    Lane& made = state.lanes.emplace_back();
+    made.context = &e;
+    made.number = static_cast<std::uint16_t>(state.lanes.size() - 1);
+    *lane = reinterpret_cast<canele_lane_t*>(&made);
+    return CANELE_OK;
+  }
+  Lane& one = state.lanes[state.free_lanes.back()];
+  state.free_lanes.pop_back();
+  one.context = &e;
+  *lane = reinterpret_cast<canele_lane_t*>(&one);
+  return CANELE_OK;
+} catch (...) {
+  return caught();
+}
+
+int canele_lane_close(canele_lane_t* lane) try {
+  if (lane == nullptr) return missing("canele_lane_close", "lane");
+  if (fork::in_child) return reject_in_child("canele_lane_close");
+  Lane& one = lane_of(lane);
+  if (one.context == nullptr) return error(CANELE_EINVAL, "canele_lane_close: the lane is closed");
+  Engine& engine = engine_of(*one.context);
+  const EngineGuard guard(engine);
+  if (one.operations != 0)
+    return error(CANELE_EBUSY, "canele_lane_close: " + std::to_string(one.operations) + " operations are pending");
+  one_sided::forget_errors(engine, one.number);
+  engine.one_sided.free_lanes.push_back(one.number);
+  one.context = nullptr;
+  return CANELE_OK;
+} catch (...) {
+  return caught();
+}
+
+int canele_notification_open(canele_engine_t* engine, const canele_completion_t* then, uint32_t* slot) try {
+  constexpr const char* call = "canele_notification_open";
+  if (engine == nullptr || then == nullptr || slot == nullptr) return missing(call, "engine, then and slot");
+  if (const int code = check_completion(*then, call); code != CANELE_OK) return code;
+  if (then->kind == CANELE_COMPLETE_POLL || then->kind == CANELE_COMPLETE_NONE)
+    return error(CANELE_EINVAL,
+                 std::string(call) + ": the completion is POLL or NONE; expected: one that is delivered");
+  Engine& e = engine_of(engine);
+  if (const int code = enable(e, call); code != CANELE_OK) return code;
+  const EngineGuard guard(e);
+  auto& slots = e.one_sided.slots;
+  std::size_t index = 0;
+  while (index < slots.size() && slots[index].open) ++index;
+  if (index == slots.size()) slots.emplace_back();
+  slots[index] = {*then, true};
+  *slot = static_cast<std::uint32_t>(index + 1);
+  return CANELE_OK;
+} catch (...) {
+  return caught();
+}
+
+int canele_notification_close(canele_engine_t* engine, uint32_t slot) try {
+  constexpr const char* call = "canele_notification_close";
+  if (engine == nullptr) return missing(call, "engine");
+  if (fork::in_child) return reject_in_child(call);
+  Engine& e = engine_of(engine);
+  const EngineGuard guard(e);
+  auto& slots = e.one_sided.slots;
+  if (slot == 0 || slot > slots.size() || !slots[slot - 1].open)
+    return error(CANELE_EINVAL, std::string(call) + ": slot " + std::to_string(slot) + " is not open");
+  slots[slot - 1].open = false;
+  return CANELE_OK;
+} catch (...) {
+  return caught();
+}
+
+// ---- operations -----------------------------------------------------------------------------------------------------
+
+int canele_put(canele_key_t* key, uint64_t offset, const canele_data_t* data, const canele_access_options_t* options,
+               canele_request_t* request) try {
+  constexpr const char* call = "canele_put";
+  if (key == nullptr) return missing(call, "key");
+  AccessOptions read;
+  int code = check_data(data, call);
+  if (code == CANELE_OK) code = read_options(options, true, call, &read);
+  if (code != CANELE_OK) return code;
+  RemoteKey& k = key_of(key);
+  const Access access{call,  AccessKind::put, engine_of(*k.context), k.rank, &k, offset,
+                      *data, read.slot,       read.immediate};
+  code = check_range(access, CANELE_ACCESS_WRITE);
+  return code != CANELE_OK ? code : post_access(access, read, request);
+} catch (...) {
+  return caught();
+}
+
+int canele_get(canele_key_t* key, uint64_t offset, const canele_data_t* data, const canele_access_options_t* options,
+               canele_request_t* request) try {
+  constexpr const char* call = "canele_get";
+  if (key == nullptr) return missing(call, "key");
+  AccessOptions read;
+  int code = check_data(data, call);
+  if (code == CANELE_OK) code = read_options(options, false, call, &read);
+  if (code != CANELE_OK) return code;
+  RemoteKey& k = key_of(key);
+  const Access access{call, AccessKind::get, engine_of(*k.context), k.rank, &k, offset, *data};
+  code = check_range(access, CANELE_ACCESS_READ);
+  return code != CANELE_OK ? code : post_access(access, read, request);
+} catch (...) {
+  return caught();
+}
+
+int canele_atomic(canele_key_t* key, uint64_t offset, enum canele_atomic_operation operation, size_t size,
+                  uint64_t operand, uint64_t compare, void* before, const canele_access_options_t* options,
+                  canele_request_t* request) try {
+  constexpr const char* call = "canele_atomic";
+  if (key == nullptr) return missing(call, "key");
+  const int kind = static_cast<int>(operation);
+  if (kind < CANELE_ATOMIC_READ || kind > CANELE_ATOMIC_COMPARE_AND_SWAP || (size != 4 && size != 8) ||
+      offset % size != 0) {
+    return error(CANELE_EINVAL, std::string(call) + ": operation " + std::to_string(kind) + ", size " +
+                                    std::to_string(size) + ", offset " + std::to_string(offset) +
+                                    "; expected: one of enum canele_atomic_operation, 4 or 8, a multiple of the size");
+  }
+  AccessOptions read;
+  int code = read_options(options, false, call, &read);
+  if (code != CANELE_OK) return code;
+  RemoteKey& k = key_of(key);
+  Access access{call, AccessKind::atomic, engine_of(*k.context), k.rank, &k, offset, {size, before, nullptr, nullptr}};
+  access.immediate = operand;
+  access.compare = compare;
+  access.atomic = static_cast<std::uint32_t>(kind);
+  code = check_range(access, CANELE_ACCESS_ATOMIC);
+  return code != CANELE_OK ? code : post_access(access, read, request);
+} catch (...) {
+  return caught();
+}
+
+namespace {
+
+int post_to_rank(const char* call, AccessKind operation, canele_engine_t* engine, int rank,
+                 const canele_access_options_t* options, canele_request_t* request) {
+  const bool notifies = operation == AccessKind::notify;
+  if (engine == nullptr) return missing(call, "engine");
+  AccessOptions read;
+  if (const int code = read_options(options, notifies, call, &read); code != CANELE_OK) return code;
+  if (notifies && read.slot == 0) return missing(call, "options->slot");
+  Engine& e = engine_of(engine);
+  if (rank < 0 || rank >= e.size) {
+    return error(CANELE_ERANK, std::string(call) + ": rank " + std::to_string(rank) + "; expected: 0 to " +
+                                   std::to_string(e.size - 1));
+  }
+  return post_access({call, operation, e, rank, nullptr, 0, {}, read.slot, read.immediate}, read, request);
+}
+
+}  // namespace
+
+int canele_notify(canele_engine_t* engine, int rank, const canele_access_options_t* options,
+                  canele_request_t* request) try {
+  return post_to_rank("canele_notify", AccessKind::notify, engine, rank, options, request);
+} catch (...) {
+  return caught();
+}
+
+int canele_flush(canele_engine_t* engine, int rank, const canele_access_options_t* options,
+                 canele_request_t* request) try {
+  return post_to_rank("canele_flush", AccessKind::flush, engine, rank, options, request);
+} catch (...) {
+  return caught();
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One-sided operations on memory that this process has mapped: copies and atomic operations of the calling thread.
+//
+// Any thread, without the engine's lock. An operation may go this way only if no earlier one of its lane is on its way
+// by packets, so that it cannot overtake one.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "comm/state/atomic_word.hpp"
+#include "comm/state/one_sided.hpp"
+#include "comm/state/payload.hpp"
+#include "comm/state/request.hpp"
+
+namespace canele::comm::post {
+
+/// Returns where the owner's memory is in this process; nullptr: the operation must go by packets. The owner then
+/// answers that the memory is revoked, if it is.
+inline std::byte* mapped_memory(const one_sided::RemoteKey& key, const one_sided::Lane& lane) {
+  std::byte* const base = key.mapped.load(std::memory_order_relaxed);
+  if (base == nullptr || lane.effects.load(std::memory_order_acquire) != 0) return nullptr;  // release: confirm()
+  const auto& header = *reinterpret_cast<const one_sided::SharedHeader*>(key.shared->base());
+  return header.revoked.load(std::memory_order_relaxed) == 0 ? base : nullptr;
+}
+
+/// Returns whether a flush of the lane has nothing to wait for.
+inline bool is_flushed(const one_sided::Lane& lane) {
+  return lane.all.load(std::memory_order_acquire) == 0;  // release: confirm()
+}
+
+inline void put_mapped(std::byte* at, const canele_data_t& data) {
+  std::atomic_thread_fence(std::memory_order_release);  // after earlier puts; a reader loads the later one with acquire
+  if (data.segments == nullptr) {
+    if (data.length != 0) std::memcpy(at, data.base, data.length);
+  } else {
+    data::gather(data, 0, data.length, at);
+  }
+}
+
+inline void get_mapped(const std::byte* at, const canele_data_t& data) {
+  if (data.segments == nullptr) {
+    if (data.length != 0) std::memcpy(data.base, at, data.length);
+  } else {
+    data::scatter(data, 0, at, data.length);
+  }
+  std::atomic_thread_fence(std::memory_order_acquire);  // before later gets
+}
+
+/// `before`: of the program, `operation.size` bytes, or nullptr.
+inline void apply_mapped(std::byte* at, const one_sided::AtomicOperation& operation, void* before) {
+  const std::uint64_t value = one_sided::apply(operation, at);
+  if (before != nullptr) std::memcpy(before, &value, operation.size);
+}
+
+/// Writes the outcome of an operation that has ended within its post. No other thread knows of the request.
+inline void end_at_once(Request& request, Session& session, int rank, std::uint64_t offset, std::uint64_t length) {
+  request.context = session.context;
+  request.session = &session;
+  request.kind = Request::Kind::send;
+  request.cancelled = false;
+  request.rank = rank;
+  request.status_error = CANELE_OK;
+  request.told = 0;
+  request.status_tag = offset;
+  request.status_length = length;
+  request.word.store(event::finalized, std::memory_order_release);
+}
+
+}  // namespace canele::comm::post

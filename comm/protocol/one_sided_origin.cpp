@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One-sided operations at their origin, in the order of the header's picture.
+#include "comm/protocol/one_sided_origin.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "comm/link/queue.hpp"
+#include "comm/state/payload.hpp"
+#include "ltask/coverage.hpp"
+
+namespace canele::comm::one_sided {
+namespace {
+
+bool is_flushed(const Stream& stream);
+bool may_begin(const PeerAccess& access, const Stream& stream, const Request& request);
+void begin(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
+void attach(Context& context, Peer& peer, RemoteKey& key) CANELE_UNDER_LOCK;
+void enqueue(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
+void begin_waiting(Context& context, Peer& peer, Stream& stream) CANELE_UNDER_LOCK;
+void begin_all_waiting(Context& context, Peer& peer) CANELE_UNDER_LOCK;
+void acknowledge(Context& context, Stream& stream, std::uint16_t lane) CANELE_UNDER_LOCK;
+int take_error(Context& context, Stream& stream, std::uint16_t lane) CANELE_UNDER_LOCK;
+void answered(Context& context, Peer& peer, Stream& stream, Request& request) CANELE_UNDER_LOCK;
+void end(Context& context, Request& request, int error) CANELE_UNDER_LOCK;
+void count_begun(Stream& stream, const Request& request);
+void confirm(Context& context, Stream& stream, std::uint16_t lane, std::uint64_t number) CANELE_UNDER_LOCK;
+void forget(Context& context, Stream& stream, std::uint16_t lane) CANELE_UNDER_LOCK;
+void never_begun(Context& context, const Request& request) CANELE_UNDER_LOCK;
+
+AccessKind operation_of(const Request& request) { return static_cast<AccessKind>(request.operation); }
+std::uint16_t lane_of(const Request& request) { return request.header; }
+bool notifies(const Request& request) {
+  const AccessKind operation = operation_of(request);
+  return operation == AccessKind::notify || (operation == AccessKind::put && request.slot != 0);
+}
+/// Returns whether the owner answers with data.
+bool is_answered(const Request& request) {
+  const AccessKind operation = operation_of(request);
+  return operation == AccessKind::get || (operation == AccessKind::atomic && request.data.base != nullptr);
+}
+/// Returns whether the end of the operation is told to the program.
+bool is_watched(const Request& request) { return request.synchronous; }
+
+bool goes_in_pieces(const Context& context, const Request& request) {
+  return operation_of(request) == AccessKind::put && request.data.length > piece_limit(context);
+}
+
+PeerAccess& access_to(Peer& peer) {
+  if (peer.one_sided == nullptr) peer.one_sided = std::make_unique<PeerAccess>();
+  return *peer.one_sided;
+}
+
+}  // namespace
+
+void on_posted(Context& context, Request& request) {
+  ++context.pending_sends;
+  ++request.session->pending;
+  if (request.key != nullptr) ++request.key->operations;
+  ++context.one_sided.lanes[lane_of(request)].operations;
+  Peer& peer = context.peer(request.rank);
+  if (peer.disconnected()) {
+    never_begun(context, request);
+    return end(context, request, peer.error);
+  }
+  PeerAccess& access = access_to(peer);
+  Stream& stream = access.stream(lane_of(request));
+  if (operation_of(request) == AccessKind::flush && is_flushed(stream)) {
+    never_begun(context, request);
+    return end(context, request, take_error(context, stream, lane_of(request)));
+  }
+  if (stream.waiting.front() != nullptr || !may_begin(access, stream, request)) {
+    CANELE_COVER(one_sided_waits);
+    return stream.waiting.push_back(request);
+  }
+  begin(context, peer, request);
+}
+
+namespace {
+
+/// Returns whether all operations of the stream are over.
+bool is_flushed(const Stream& stream) {
+  return stream.executed == stream.begun && stream.waiting.front() == nullptr && stream.replies.front() == nullptr;
+}
+
+bool is_get(const Request& request) { return operation_of(request) == AccessKind::get; }
+bool writes(const Request& request) {
+  return operation_of(request) == AccessKind::put || operation_of(request) == AccessKind::atomic;
+}
+
+/// Returns whether nothing holds the operation back: an earlier one of several pieces, an earlier get that may still
+/// read what this one writes, or a limit towards the owner.
+bool may_begin(const PeerAccess& access, const Stream& stream, const Request& request) {
+  if (stream.in_pieces || (stream.gets != 0 && writes(request))) return false;
+  if (notifies(request) && access.notifications - access.notifications_taken >= most_notifications) return false;
+  if (!is_answered(request) || access.replies == 0) return true;
+  return access.replies < most_replies && access.reply_bytes + request.data.length <= most_reply_bytes;
+}
+
+void begin(Context& context, Peer& peer, Request& request) {
+  PeerAccess& access = *peer.one_sided;
+  Stream& stream = access.stream(lane_of(request));
+  if (request.key != nullptr && request.key->index == 0) attach(context, peer, *request.key);
+  request.number = ++stream.begun;
+  context.counters.add(Counter::accesses_sent);
+  count_begun(stream, request);
+  if (notifies(request)) ++access.notifications;
+  if (is_answered(request)) {
+    ++access.replies;
+    access.reply_bytes += request.data.length;
+    request.handle = context.one_sided.replies.add(request);
+    stream.gets += is_get(request);
+    stream.replies.push_back(request);
+  } else if (is_watched(request)) {
+    stream.unacknowledged.push_back(request);
+  }
+  request.needs_fin = is_answered(request) || is_watched(request);
+  stream.in_pieces = goes_in_pieces(context, request);
+  enqueue(context, peer, request);
+}
+
+/// Tells the owner by which index this origin names the region.
+void attach(Context& context, Peer& peer, RemoteKey& key) {
+  PeerAccess& access = *peer.one_sided;
+  if (access.free_indexes.empty()) {
+    key.index = access.next_index++;
+  } else {
+    key.index = access.free_indexes.back();
+    access.free_indexes.pop_back();
+  }
+  link::send_control(
+      context, peer,
+      {.type = wire::Type::attach, .tag = word_of(key.region), .seq = key.index, .payload = link::bytes_of(key.nonce)});
+}
+
+/// Adds the next piece to the backlog. The operations of a lane are a flow: they leave in order.
+void enqueue(Context& context, Peer& peer, Request& request) {
+  constexpr std::size_t longest_fields = sizeof(std::uint32_t) + sizeof(wire::Notification);
+  static_assert(sizeof(wire::AtomicWord) <= sizeof(wire::Notification));
+  const std::int32_t priority = request.item.priority;
+  request.item = strategies::Item{};
+  request.item.kind = strategies::Kind::envelope;
+  request.item.priority = priority;
+  request.item.flow_session = request.session->number;
+  request.item.flow_tag = lane_of(request);
+  const std::size_t bytes = operation_of(request) == AccessKind::put
+                                ? std::min(piece_limit(context), request.data.length - request.moved)
+                                : 0;
+  request.item.size = static_cast<std::uint32_t>(wire::chunk_size(longest_fields + bytes));
+  link::enqueue(context, peer, request.item);
+}
+
+}  // namespace
+
+std::byte* write(Context& context, Peer& /*peer*/, Request& request, std::byte* out) {
+  using wire::Type;
+  constexpr Type types[] = {Type::put, Type::get, Type::atomic, Type::notify, Type::flush};
+  const AccessKind operation = operation_of(request);
+  const std::size_t bytes =
+      operation == AccessKind::put ? std::min(piece_limit(context), request.data.length - request.moved) : 0;
+  const bool last = operation != AccessKind::put || request.moved + bytes == request.data.length;
+  const bool notify = last && notifies(request);
+  const std::uint32_t flags = (last ? wire::access_last : 0) | (notify ? wire::access_notifies : 0) |
+                              (last && request.needs_fin && !is_answered(request) ? wire::access_wants_ack : 0);
+  const wire::Notification notification{request.immediate, request.data.length, request.status_tag, request.slot, 0};
+  const wire::GetRange range{request.handle, request.data.length};
+  const wire::AtomicWord word{request.immediate,
+                              request.compare,
+                              is_answered(request) ? request.handle : Handle::none,
+                              static_cast<std::uint8_t>(request.slot >> 8),
+                              static_cast<std::uint8_t>(request.slot),
+                              {}};
+  std::span<const std::byte> fields;
+  if (notify) fields = link::bytes_of(notification);
+  if (operation == AccessKind::get) fields = link::bytes_of(range);
+  if (operation == AccessKind::atomic) fields = link::bytes_of(word);
+  const bool has_offset = operation <= AccessKind::atomic;
+  const wire::Head head{has_offset ? request.status_tag + (operation == AccessKind::put ? request.moved : 0) : 0,
+                        request.key != nullptr ? request.key->index : 0, lane_of(request),
+                        types[static_cast<std::size_t>(operation)], 0};
+  out = wire::put_head(out, head, sizeof flags + fields.size() + bytes);
+  std::memcpy(out, &flags, sizeof flags);
+  out += sizeof flags;
+  if (!fields.empty()) std::memcpy(out, fields.data(), fields.size());
+  out += fields.size();
+  if (bytes != 0) data::gather(request.data, request.moved, bytes, out);
+  return out + bytes;  // a driver may refuse the packet, and then the piece is written again
+}
+
+void on_written(Context& context, Request& request) {
+  Peer& peer = context.peer(request.rank);
+  if (peer.disconnected()) return drop(context, peer, request);
+  if (operation_of(request) == AccessKind::put)
+    request.moved += std::min(piece_limit(context), request.data.length - request.moved);
+  const bool pieces_left = operation_of(request) == AccessKind::put && request.moved < request.data.length;
+  if (pieces_left) return enqueue(context, peer, request);
+  Stream& stream = peer.one_sided->stream(lane_of(request));
+  const bool had_pieces = goes_in_pieces(context, request);
+  if (request.needs_fin) {
+    transition(request, Request::Stage::moving);
+  } else {
+    end(context, request, request.status_error);
+  }
+  if (!had_pieces) return;
+  stream.in_pieces = false;
+  begin_waiting(context, peer, stream);
+}
+
+namespace {
+
+/// Begins the operations of a stream that waited, as long as nothing holds them back.
+void begin_waiting(Context& context, Peer& peer, Stream& stream) {
+  while (Request* const request = stream.waiting.front()) {
+    if (!may_begin(*peer.one_sided, stream, *request)) return;
+    stream.waiting.remove(*request);
+    begin(context, peer, *request);
+  }
+}
+
+/// Called when a window has opened.
+void begin_all_waiting(Context& context, Peer& peer) {
+  for (Stream& stream : peer.one_sided->streams) begin_waiting(context, peer, stream);
+}
+
+}  // namespace
+
+Verdict on_executed(Context& context, Peer& peer, const wire::Head& head) {
+  if (peer.one_sided == nullptr || head.session >= peer.one_sided->streams.size())
+    return Verdict::violation("it acknowledges operations of a lane that this rank has not used");
+  Stream& stream = peer.one_sided->streams[head.session];
+  if (head.tag < stream.executed || head.tag > stream.begun)
+    return Verdict::violation("it acknowledges operations that this rank has not sent");
+  stream.executed = head.tag;
+  confirm(context, stream, head.session, head.tag);
+  acknowledge(context, stream, head.session);
+  return Verdict::ok();
+}
+
+namespace {
+
+/// Ends the operations that the owner has executed. A flush ends only after the answers to what was before it.
+void acknowledge(Context& context, Stream& stream, std::uint16_t lane) {
+  while (Request* const request = stream.unacknowledged.front()) {
+    if (request->number > stream.executed) return;
+    const bool flush = operation_of(*request) == AccessKind::flush;
+    const Request* const reply = stream.replies.front();
+    if (flush && reply != nullptr && reply->number < request->number) return;
+    stream.unacknowledged.remove(*request);
+    const int error = flush ? take_error(context, stream, lane) : CANELE_OK;
+    if (request->status_error == CANELE_OK) request->status_error = static_cast<std::int16_t>(error);
+    request->needs_fin = false;
+    if (request->stage == Request::Stage::moving) end(context, *request, request->status_error);
+  }
+}
+
+Request* find_reply(Context& context, const Peer& peer, Handle handle, AccessKind operation) CANELE_UNDER_LOCK;
+Request* find_reply(Context& context, const Peer& peer, Handle handle, AccessKind operation) {
+  Request* const request = context.one_sided.replies.find(handle);
+  return request != nullptr && request->rank == peer.rank && operation_of(*request) == operation ? request : nullptr;
+}
+
+}  // namespace
+
+Verdict on_got(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
+  Request* const request = find_reply(context, peer, Handle{head.tag}, AccessKind::get);
+  if (request == nullptr || payload.size() > request->data.length - request->moved ||
+      (payload.empty() && request->data.length != 0))
+    return Verdict::violation("it answers a get that this rank has not made");
+  data::scatter(request->data, request->moved, payload.data(), payload.size());
+  request->moved += payload.size();
+  context.watch.moved();
+  if (request->moved == request->data.length)
+    answered(context, peer, peer.one_sided->stream(lane_of(*request)), *request);
+  return Verdict::ok();
+}
+
+Verdict on_result(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
+  Request* const request = find_reply(context, peer, Handle{head.tag}, AccessKind::atomic);
+  std::uint64_t value = 0;
+  if (request == nullptr || !wire::take(payload, value))
+    return Verdict::violation("it answers an atomic operation that this rank has not made");
+  std::memcpy(request->data.base, &value, request->data.length);
+  answered(context, peer, peer.one_sided->stream(lane_of(*request)), *request);
+  return Verdict::ok();
+}
+
+namespace {
+
+/// The answer of an operation is complete.
+void answered(Context& context, Peer& peer, Stream& stream, Request& request) {
+  PeerAccess& access = *peer.one_sided;
+  --access.replies;
+  access.reply_bytes -= request.data.length;
+  context.one_sided.replies.remove(request.handle);
+  request.handle = Handle::none;
+  stream.gets -= is_get(request);
+  stream.replies.remove(request);
+  request.needs_fin = false;
+  const std::uint16_t lane = lane_of(request);
+  confirm(context, stream, lane, request.number);
+  if (request.stage == Request::Stage::moving) end(context, request, request.status_error);
+  acknowledge(context, stream, lane);
+  begin_all_waiting(context, peer);
+}
+
+Request* find_number(const RequestList& list, std::uint64_t number) {
+  Request* request = list.front();
+  while (request != nullptr && request->number < number) request = request->blocked_next;
+  return request != nullptr && request->number == number ? request : nullptr;
+}
+
+bool is_access_error(std::int32_t error) {
+  return error == CANELE_EACCESS || error == CANELE_EREVOKED || error == CANELE_ENOMEM;
+}
+
+}  // namespace
+
+Verdict on_access_failed(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
+  std::int32_t error = 0;
+  if (!wire::take(payload, error) || !is_access_error(error) || peer.one_sided == nullptr ||
+      head.session >= peer.one_sided->streams.size() || head.tag == 0 ||
+      head.tag > peer.one_sided->streams[head.session].begun) {
+    return Verdict::violation("it rejects an operation that this rank has not sent");
+  }
+  Stream& stream = peer.one_sided->streams[head.session];
+  if (Request* const reply = find_number(stream.replies, head.tag); reply != nullptr) {
+    reply->status_error = static_cast<std::int16_t>(error);
+    answered(context, peer, stream, *reply);
+  } else if (Request* const request = find_number(stream.unacknowledged, head.tag); request != nullptr) {
+    request->status_error = static_cast<std::int16_t>(error);
+  } else if (stream.error == CANELE_OK) {
+    stream.error = error;
+    context.one_sided.lanes[head.session].all.fetch_add(1, std::memory_order_relaxed);  // until a flush has told it
+  }
+  return Verdict::ok();
+}
+
+Verdict on_notified(Context& context, Peer& peer, const wire::Head& head) {
+  PeerAccess* const access = peer.one_sided.get();
+  if (access == nullptr || head.tag < access->notifications_taken || head.tag > access->notifications)
+    return Verdict::violation("its program has taken notifications that this rank has not sent");
+  access->notifications_taken = head.tag;
+  begin_all_waiting(context, peer);
+  return Verdict::ok();
+}
+
+namespace {
+
+bool has_effect(const Request& request) {
+  return operation_of(request) != AccessKind::notify && operation_of(request) != AccessKind::flush;
+}
+
+void count_begun(Stream& stream, const Request& request) {
+  stream.all = {stream.all.count + 1, request.number};
+  if (has_effect(request)) stream.effects = {stream.effects.count + 1, request.number};
+}
+
+/// All operations of the stream up to `number` are executed. Releases what their memory got, or gave: a thread that
+/// then accesses mapped memory reads the lane's counts with acquire (post/mapped_access.hpp).
+void confirm(Context& context, Stream& stream, std::uint16_t lane, std::uint64_t number) {
+  stream.confirmed = std::max(stream.confirmed, number);
+  if (stream.gets != 0) return;
+  Lane& of = context.one_sided.lanes[lane];
+  if (stream.effects.count != 0 && stream.effects.last <= stream.confirmed)
+    of.effects.fetch_sub(std::exchange(stream.effects.count, 0), std::memory_order_release);
+  if (stream.all.count != 0 && stream.all.last <= stream.confirmed)
+    of.all.fetch_sub(std::exchange(stream.all.count, 0), std::memory_order_release);
+}
+
+/// The owner is lost: what was begun is not waited for.
+void forget(Context& context, Stream& stream, std::uint16_t lane) {
+  Lane& of = context.one_sided.lanes[lane];
+  of.effects.fetch_sub(std::exchange(stream.effects.count, 0), std::memory_order_release);
+  of.all.fetch_sub(std::exchange(stream.all.count, 0), std::memory_order_release);
+}
+
+void never_begun(Context& context, const Request& request) {
+  Lane& of = context.one_sided.lanes[lane_of(request)];
+  of.all.fetch_sub(1, std::memory_order_release);
+  if (has_effect(request)) of.effects.fetch_sub(1, std::memory_order_release);
+}
+
+/// Returns the first error since the last flush, which a flush now tells.
+int take_error(Context& context, Stream& stream, std::uint16_t lane) {
+  if (stream.error != CANELE_OK) context.one_sided.lanes[lane].all.fetch_sub(1, std::memory_order_relaxed);
+  return std::exchange(stream.error, CANELE_OK);
+}
+
+/// Ends an operation that is in no list and in no packet.
+void end(Context& context, Request& request, int error) {
+  if (request.key != nullptr) --request.key->operations;
+  --context.one_sided.lanes[lane_of(request)].operations;
+  context.finish(request, error);
+}
+
+/// Takes the operation out of the list that it is in after its beginning.
+void unlist(Context& context, Stream& stream, Request& request) CANELE_UNDER_LOCK;
+void unlist(Context& context, Stream& stream, Request& request) {
+  if (!request.needs_fin) return;
+  if (!is_answered(request)) return stream.unacknowledged.remove(request);
+  context.one_sided.replies.remove(request.handle);
+  stream.gets -= is_get(request);
+  stream.replies.remove(request);
+}
+
+}  // namespace
+
+void drop(Context& context, Peer& peer, Request& request) {
+  unlist(context, peer.one_sided->stream(lane_of(request)), request);
+  end(context, request, peer.error);
+}
+
+void on_disconnected(Context& context, Peer& peer) {
+  for (RemoteKey* const key : context.one_sided.mapped) {
+    if (key->rank == peer.rank)
+      key->mapped.store(nullptr, std::memory_order_relaxed);  // operations now end with an error
+  }
+  if (peer.one_sided == nullptr) return;
+  std::uint16_t lane = 0;
+  for (Stream& stream : peer.one_sided->streams) {
+    forget(context, stream, lane++);
+    while (Request* const request = stream.waiting.front()) {
+      stream.waiting.remove(*request);
+      never_begun(context, *request);
+      end(context, *request, peer.error);
+    }
+    for (RequestList* const list : {&stream.unacknowledged, &stream.replies}) {
+      for (Request* request = list->front(); request != nullptr;) {
+        Request* const next = request->blocked_next;
+        if (request->stage == Request::Stage::moving) drop(context, peer, *request);  // else a driver has its packet
+        request = next;
+      }
+    }
+  }
+}
+
+void forget_errors(Context& context, std::uint16_t lane) {
+  for (const auto& peer : context.active_peers) {
+    if (peer->one_sided != nullptr && lane < peer->one_sided->streams.size())
+      take_error(context, peer->one_sided->streams[lane], lane);
+  }
+}
+
+void detach(Context& context, RemoteKey& key) {
+  assert(key.operations == 0);
+  std::erase(context.one_sided.mapped, &key);
+  Peer* const peer = context.peers[key.rank];
+  const std::uint32_t index = std::exchange(key.index, 0);
+  if (index == 0 || peer == nullptr || peer->disconnected()) return;
+  link::send_control(context, *peer, {.type = wire::Type::detach, .seq = index});
+  peer->one_sided->free_indexes.push_back(index);
+}
+
+std::size_t piece_limit(const Context& context) {
+  constexpr std::size_t around = wire::chunk_size(wire::long_size) + sizeof(std::uint32_t) + sizeof(wire::Notification);
+  std::size_t limit = ~std::size_t{0};
+  for (const auto& instance : context.instances) limit = std::min(limit, instance->driver->capabilities().max_packet);
+  return limit - sizeof(wire::Head) - around;
+}
+
+void RequestList::push_back(Request& request) {
+  request.blocked_next = nullptr;
+  request.blocked_prev = last_;
+  (last_ != nullptr ? last_->blocked_next : first_) = &request;
+  last_ = &request;
+}
+
+void RequestList::remove(Request& request) {
+  (request.blocked_prev != nullptr ? request.blocked_prev->blocked_next : first_) = request.blocked_next;
+  (request.blocked_next != nullptr ? request.blocked_next->blocked_prev : last_) = request.blocked_prev;
+}
+
+}  // namespace canele::comm::one_sided

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One-sided operations at their origin. one_sided_owner.hpp has the other end, state/one_sided.hpp the picture.
+//
+//   on_posted ─▶ begin ─▶ backlog ─▶ write ─▶ on_written ─┬─▶ over (no acknowledgement is wanted)
+//      │           ▲                                      └─▶ on_executed, on_got, on_result ─▶ over
+//      └─▶ waiting ┘  behind an operation of several pieces, or for a window
+//
+// Any thread may call these functions, under the engine's lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "comm/state/context.hpp"
+#include "comm/state/one_sided.hpp"
+#include "comm/wire/wire.hpp"
+
+namespace canele::comm::one_sided {
+
+/// Begins an operation of the program, or lets it wait for its turn.
+void on_posted(Context& context, Request& request) CANELE_UNDER_LOCK;
+/// Writes the next piece of an operation at `out`. Returns its end.
+std::byte* write(Context& context, Peer& peer, Request& request, std::byte* out) CANELE_UNDER_LOCK;
+/// The piece no longer needs the program's memory.
+void on_written(Context& context, Request& request) CANELE_UNDER_LOCK;
+
+Verdict on_executed(Context& context, Peer& peer, const wire::Head& head) CANELE_UNDER_LOCK;
+Verdict on_got(Context& context, Peer& peer, const wire::Head& head,
+               std::span<const std::byte> payload) CANELE_UNDER_LOCK;
+Verdict on_result(Context& context, Peer& peer, const wire::Head& head,
+                  std::span<const std::byte> payload) CANELE_UNDER_LOCK;
+Verdict on_access_failed(Context& context, Peer& peer, const wire::Head& head,
+                         std::span<const std::byte> payload) CANELE_UNDER_LOCK;
+Verdict on_notified(Context& context, Peer& peer, const wire::Head& head) CANELE_UNDER_LOCK;
+
+/// Ends an operation whose packet was dropped, because the peer is disconnected.
+void drop(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
+/// Ends the operations to a peer that is disconnected, but for those that a driver still holds.
+void on_disconnected(Context& context, Peer& peer) CANELE_UNDER_LOCK;
+
+/// Forgets the errors that no flush of the lane has told.
+void forget_errors(Context& context, std::uint16_t lane) CANELE_UNDER_LOCK;
+/// Makes the owner forget the key. No operation with it is pending.
+void detach(Context& context, RemoteKey& key) CANELE_UNDER_LOCK;
+
+/// Returns how many bytes of data fit a packet with any operation to any peer.
+std::size_t piece_limit(const Context& context);
+
+}  // namespace canele::comm::one_sided

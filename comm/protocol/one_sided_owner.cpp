@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One-sided operations at the owner.
+#include "comm/protocol/one_sided_owner.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "comm/link/queue.hpp"
+#include "comm/protocol/one_sided_origin.hpp"
+#include "comm/state/atomic_word.hpp"
+#include "comm/state/delivery.hpp"
+#include "comm/state/payload.hpp"
+#include "comm/state/request_setup.hpp"
+#include "ltask/coverage.hpp"
+
+namespace canele::comm::one_sided {
+namespace {
+
+using Payload = std::span<const std::byte>;
+
+constexpr int too_many = 1;  ///< the origin has sent more notifications than it may
+
+PeerAccess& access_of(Peer& peer) {
+  if (peer.one_sided == nullptr) peer.one_sided = std::make_unique<PeerAccess>();
+  return *peer.one_sided;
+}
+
+OwnerLane& lane_of(PeerAccess& access, std::uint16_t lane) {
+  if (access.lanes.size() <= lane) access.lanes.resize(lane + std::size_t{1});
+  return access.lanes[lane];
+}
+
+/// Lists the peer among those to which a total is to be sent.
+void totals_are_due(Context& context, Peer& peer) CANELE_UNDER_LOCK;
+void totals_are_due(Context& context, Peer& peer) {
+  if (!std::exchange(peer.one_sided->totals_due, true)) context.one_sided.totals_due.push_back(&peer);
+  context.mark_backlogged(peer);
+}
+
+/// Finds the region that an operation names, and checks the access. Sets *region, or returns the error for the origin.
+int find_region(Context& context, const PeerAccess& access, const wire::Head& head, std::uint64_t length,
+                std::uint32_t wanted, Region** region) CANELE_UNDER_LOCK;
+void executed(Context& context, Peer& peer, std::uint16_t lane, std::uint32_t flags) CANELE_UNDER_LOCK;
+void reject(Context& context, Peer& peer, std::uint16_t lane, int error) CANELE_UNDER_LOCK;
+int notify(Context& context, Peer& peer, const wire::Notification& fields) CANELE_UNDER_LOCK;
+void acknowledge(Context& context, Peer& peer) CANELE_UNDER_LOCK;
+
+}  // namespace
+
+Verdict on_attach(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
+  std::uint64_t nonce = 0;
+  PeerAccess& access = access_of(peer);
+  if (!wire::take(payload, nonce) || head.seq == 0 || head.seq > most_attached)
+    return Verdict::violation("it names a memory region by an index that is not valid");
+  if (access.attached.size() <= head.seq) access.attached.resize(head.seq + std::size_t{1});
+  const Region* const region = context.one_sided.regions.find(Handle{head.tag});
+  const bool known = region != nullptr && region->nonce == nonce;
+  access.attached[head.seq] = known ? region->handle : Handle::none;
+  return Verdict::ok();
+}
+
+Verdict on_detach(Context& /*context*/, Peer& peer, const wire::Head& head) {
+  PeerAccess& access = access_of(peer);
+  if (head.seq == 0 || head.seq >= access.attached.size())
+    return Verdict::violation("it forgets a memory region that it has not named");
+  access.attached[head.seq] = Handle::none;
+  return Verdict::ok();
+}
+
+Verdict on_put(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
+  std::uint32_t flags = 0;
+  wire::Notification fields{};
+  if (!wire::take(payload, flags) || ((flags & wire::access_notifies) != 0 && !wire::take(payload, fields)))
+    return Verdict::violation("a put is too short");
+  Region* region = nullptr;
+  PeerAccess& access = access_of(peer);
+  int error = find_region(context, access, head, payload.size(), CANELE_ACCESS_WRITE, &region);
+  if (error == CANELE_OK && !payload.empty()) std::memcpy(region->base + head.tag, payload.data(), payload.size());
+  context.watch.moved();
+  int& failed = lane_of(access, head.session).failed_put;
+  if (failed == CANELE_OK) failed = error;
+  if ((flags & wire::access_last) == 0) return Verdict::ok();
+  error = std::exchange(failed, CANELE_OK);
+  if (error == CANELE_OK && (flags & wire::access_notifies) != 0) error = notify(context, peer, fields);
+  if (error == too_many) return Verdict::violation("it sends more notifications than may wait for this program");
+  if (error != CANELE_OK) reject(context, peer, head.session, error);
+  executed(context, peer, head.session, flags);
+  return Verdict::ok();
+}
+
+Verdict on_get(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
+  std::uint32_t flags = 0;
+  wire::GetRange range{};
+  if (!wire::take(payload, flags) || !wire::take(payload, range)) return Verdict::violation("a get is too short");
+  PeerAccess& access = access_of(peer);
+  if (access.serving >= most_replies) return Verdict::violation("it makes more gets than may be under way");
+  Region* region = nullptr;
+  const int error = find_region(context, access, head, range.length, CANELE_ACCESS_READ, &region);
+  if (error != CANELE_OK) {
+    reject(context, peer, head.session, error);
+    executed(context, peer, head.session, flags);
+    return Verdict::ok();
+  }
+  PooledRequest* const reply = context.request_pool.take();
+  if (reply == nullptr) return Verdict::retry();
+  prepare_send(*reply, *context.one_sided.session, peer.rank, head.tag,
+               canele_data_contiguous(region->base + head.tag, range.length), head.session);
+  reply->role = Request::InternalRole::one_sided_reply;
+  reply->handle = range.get;
+  reply->context = &context;
+  reply->blocked_next = reinterpret_cast<Request*>(region);
+  ++region->replies;
+  ++access.serving;
+  ++context.pending_sends;
+  reply->item.flow_session = reply->session->number;
+  reply->item.flow_tag = head.session;
+  reply->item.size =
+      static_cast<std::uint32_t>(wire::chunk_size(std::min<std::uint64_t>(piece_limit(context), range.length)));
+  link::enqueue(context, peer, reply->item);
+  executed(context, peer, head.session, flags);
+  return Verdict::ok();
+}
+
+std::byte* write_reply(Context& context, Request& reply, std::byte* out) {
+  const std::size_t bytes = std::min<std::size_t>(piece_limit(context), reply.data.length - reply.moved);
+  out = wire::put_head(out, {word_of(reply.handle), 0, reply.header, wire::Type::got, 0}, bytes);
+  data::gather(reply.data, reply.moved, bytes, out);
+  return out + bytes;
+}
+
+void on_reply_written(Context& context, Request& reply) {
+  Peer& peer = context.peer(reply.rank);
+  reply.moved += std::min<std::size_t>(piece_limit(context), reply.data.length - reply.moved);
+  if (peer.disconnected() || reply.moved == reply.data.length) return drop_reply(context, reply);
+  const std::int32_t priority = reply.item.priority;
+  const std::uint64_t session = reply.item.flow_session, lane = reply.item.flow_tag;
+  reply.item = strategies::Item{};
+  reply.item.priority = priority;
+  reply.item.flow_session = session;
+  reply.item.flow_tag = lane;
+  reply.item.size = static_cast<std::uint32_t>(
+      wire::chunk_size(std::min<std::uint64_t>(piece_limit(context), reply.data.length - reply.moved)));
+  link::enqueue(context, peer, reply.item);
+}
+
+void drop_reply(Context& context, Request& reply) {
+  Region& region = *reinterpret_cast<Region*>(reply.blocked_next);
+  --region.replies;
+  --context.peer(reply.rank).one_sided->serving;
+  --context.pending_sends;
+  transition(reply, Request::Stage::idle);
+  context.request_pool.give_back(static_cast<PooledRequest&>(reply));
+}
+
+Verdict on_atomic(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
+  std::uint32_t flags = 0;
+  wire::AtomicWord fields{};
+  if (!wire::take(payload, flags) || !wire::take(payload, fields))
+    return Verdict::violation("an atomic operation is too short");
+  if ((fields.size != 4 && fields.size != 8) || fields.operation > CANELE_ATOMIC_COMPARE_AND_SWAP)
+    return Verdict::violation("an atomic operation is of no known kind");
+  Region* region = nullptr;
+  int error = find_region(context, access_of(peer), head, fields.size, CANELE_ACCESS_ATOMIC, &region);
+  std::byte* const at = error == CANELE_OK ? region->base + head.tag : nullptr;
+  if (reinterpret_cast<std::uintptr_t>(at) % fields.size != 0) error = CANELE_EACCESS;
+  if (error != CANELE_OK) {
+    reject(context, peer, head.session, error);
+  } else {
+    const std::uint64_t value = apply(
+        {static_cast<canele_atomic_operation>(fields.operation), fields.size, fields.operand, fields.compare}, at);
+    if (fields.result != Handle::none) {
+      link::send_control(context, peer,
+                         {.type = wire::Type::result,
+                          .tag = word_of(fields.result),
+                          .session = head.session,
+                          .payload = link::bytes_of(value)});
+    }
+  }
+  executed(context, peer, head.session, flags);
+  return Verdict::ok();
+}
+
+Verdict on_notify(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
+  std::uint32_t flags = 0;
+  wire::Notification fields{};
+  if (!wire::take(payload, flags) || !wire::take(payload, fields))
+    return Verdict::violation("a notification is too short");
+  access_of(peer);
+  const int error = notify(context, peer, fields);
+  if (error == too_many) return Verdict::violation("it sends more notifications than may wait for this program");
+  if (error != CANELE_OK) reject(context, peer, head.session, error);
+  executed(context, peer, head.session, flags);
+  return Verdict::ok();
+}
+
+Verdict on_flush(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
+  std::uint32_t flags = 0;
+  if (!wire::take(payload, flags)) return Verdict::violation("a flush is too short");
+  access_of(peer);
+  executed(context, peer, head.session, flags);
+  return Verdict::ok();
+}
+
+namespace {
+
+int find_region(Context& context, const PeerAccess& access, const wire::Head& head, std::uint64_t length,
+                std::uint32_t wanted, Region** region) {
+  const Handle handle = head.seq < access.attached.size() ? access.attached[head.seq] : Handle::none;
+  *region = handle != Handle::none ? context.one_sided.regions.find(handle) : nullptr;
+  if (*region == nullptr) return CANELE_EREVOKED;
+  const Region& found = **region;
+  const bool inside = length <= found.length && head.tag <= found.length - length;
+  return inside && (found.access & wanted) != 0 ? CANELE_OK : CANELE_EACCESS;
+}
+
+/// Counts an operation of the lane as executed. The total is sent at the end of the batch, if it is wanted.
+void executed(Context& context, Peer& peer, std::uint16_t lane, std::uint32_t flags) {
+  PeerAccess& access = *peer.one_sided;
+  ++lane_of(access, lane).executed;
+  context.counters.add(Counter::accesses_executed);
+  if ((flags & wire::access_wants_ack) == 0) return;
+  if (std::find(access.acks_due.begin(), access.acks_due.end(), lane) == access.acks_due.end())
+    access.acks_due.push_back(lane);
+  totals_are_due(context, peer);
+}
+
+/// Tells the origin why the operation that is about to count as executed was not.
+void reject(Context& context, Peer& peer, std::uint16_t lane, int error) {
+  const std::uint64_t number = lane_of(*peer.one_sided, lane).executed + 1;
+  const auto code = static_cast<std::int32_t>(error);
+  CANELE_COVER(one_sided_rejected);
+  context.counters.add(Counter::accesses_rejected);
+  link::send_control(
+      context, peer,
+      {.type = wire::Type::access_failed, .tag = number, .session = lane, .payload = link::bytes_of(code)});
+}
+
+/// Begins to deliver a notification. Returns the error for its origin, or too_many.
+int notify(Context& context, Peer& peer, const wire::Notification& fields) {
+  State& state = context.one_sided;
+  PeerAccess& access = access_of(peer);
+  if (access.notified - access.taken >= most_notifications) return too_many;
+  ++access.notified;
+  const bool open = fields.slot != 0 && fields.slot <= state.slots.size() && state.slots[fields.slot - 1].open;
+  Notification* one = open ? state.free_notifications : nullptr;
+  if (one != nullptr) {
+    state.free_notifications = one->next_free;
+  } else if (open) {
+    state.all_notifications.push_back(std::make_unique<Notification>());
+    one = state.all_notifications.back().get();
+  }
+  if (one == nullptr) {
+    ++access.taken;
+    access.taken_due = true;
+    totals_are_due(context, peer);
+    return CANELE_EREVOKED;
+  }
+  one->context = &context;
+  one->then = state.slots[fields.slot - 1].then;
+  one->user = one->then.user;
+  one->source = peer.rank;
+  one->slot = fields.slot;
+  one->immediate = fields.immediate;
+  one->offset = fields.offset;
+  one->length = fields.length;
+  one->CallOp::kind = OpKind::call;
+  one->call = [](Context& of, CallOp& op) CANELE_UNDER_LOCK { on_taken(of, static_cast<Notification&>(op)); };
+  context.counters.add(Counter::notifications_received);
+  deliver_in_order(state.delivery, *one);
+  return CANELE_OK;
+}
+
+}  // namespace
+
+void on_taken(Context& context, Notification& notification) {
+  Peer& peer = context.peer(notification.source);
+  notification.next_free = context.one_sided.free_notifications;
+  context.one_sided.free_notifications = &notification;
+  PeerAccess& access = *peer.one_sided;
+  ++access.taken;
+  constexpr std::uint64_t seldom = most_notifications / 4;
+  if (access.taken % seldom != 0 || peer.disconnected()) return;
+  access.taken_due = true;
+  totals_are_due(context, peer);
+}
+
+void acknowledge_all(Context& context) {
+  for (Peer* const peer : context.one_sided.totals_due) {
+    peer->one_sided->totals_due = false;
+    acknowledge(context, *peer);
+  }
+  context.one_sided.totals_due.clear();
+}
+
+namespace {
+
+void acknowledge(Context& context, Peer& peer) {
+  PeerAccess& access = *peer.one_sided;
+  for (const std::uint16_t lane : access.acks_due) {
+    link::send_control(context, peer,
+                       {.type = wire::Type::executed, .tag = access.lanes[lane].executed, .session = lane});
+  }
+  access.acks_due.clear();
+  if (!access.taken_due) return;
+  access.taken_due = false;
+  link::send_control(context, peer, {.type = wire::Type::notified, .tag = access.taken});
+}
+
+}  // namespace
+
+}  // namespace canele::comm::one_sided

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One-sided operations: what the owner of memory and its peers know of each other.
+//
+// Used by protocol/one_sided_origin and protocol/one_sided_owner. Called by the thread that holds the engine's lock.
+//
+//   origin                                          owner
+//   RemoteKey ── index ──────────────── attach ───▶ PeerAccess::attached[index] ─▶ Region ─▶ memory
+//   Stream: operations of a lane ────── put … ────▶ PeerAccess::executed[lane]
+//           ▲ unacknowledged, replies ◀─ executed, got, result, access_failed
+//
+// The operations of a stream are numbered in the order in which they are written, which is the order in which the owner
+// executes them. So one total acknowledges all of them. An operation of several pieces holds back those behind it. An
+// answer to a get is read while it is sent, so a get holds back what writes.
+//
+// An operation that the owner cannot execute counts as executed, and `access_failed` tells the reason.
+//
+// Limits at the origin, which the owner checks: answers under way (most_replies, most_reply_bytes), and notifications
+// that the owner's program has not taken (most_notifications).
+//
+// Rejected: a region's address and nonce in each operation. An index costs four bytes, and a round trip at no time.
+// Rejected: acknowledgements by operation. Thousands may be under way.
+#pragma once
+
+#include <canele/one_sided.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "comm/state/handle_table.hpp"
+#include "comm/state/queue_node.hpp"
+#include "comm/state/request.hpp"
+#include "comm/wire/handle.hpp"
+#include "ltask/shared_memory.hpp"
+#include "ltask/task.hpp"
+
+namespace canele::comm {
+
+class Context;
+class Session;
+struct Peer;
+struct Request;
+
+namespace one_sided {
+
+inline constexpr std::uint32_t most_replies = 64;           ///< answers under way from one owner
+inline constexpr std::uint64_t most_reply_bytes = 1 << 20;  ///< their bytes, unless there is only one
+inline constexpr std::uint64_t most_notifications = 1024;   ///< from one origin, not taken by the owner's program
+inline constexpr std::uint32_t most_attached = 65'536;      ///< regions that one origin may name at once
+inline constexpr std::uint16_t default_lane = 0;
+
+/// What a one-sided request does.
+enum class AccessKind : std::uint8_t { put, get, atomic, notify, flush };
+
+/// At the beginning of memory that the library has allocated. The program's bytes begin behind `bytes`.
+struct SharedHeader {
+  static constexpr std::size_t bytes = 4096;  ///< a page
+
+  // As in the key. A process that maps the memory compares them: it may have found other memory, or have a wrong key.
+  std::uint64_t region = 0, nonce = 0;
+  std::uint32_t access = 0;
+  std::atomic<std::uint32_t> revoked{0};  ///< 1: accesses are errors
+};
+
+/// Memory of this rank.
+struct Region {
+  Context* context = nullptr;
+  std::byte* base = nullptr;
+  std::uint64_t length = 0;
+  std::uint64_t nonce = 0;  ///< an origin that does not know it is not the holder of a key
+  std::uint32_t access = 0;
+  Handle handle = Handle::none;
+  std::uint64_t replies = 0;             ///< answers to gets that still read it
+  std::unique_ptr<SharedMemory> shared;  ///< of memory that the library has allocated
+};
+
+/// A key of a peer's memory, at an origin.
+struct RemoteKey {
+  Context* context = nullptr;
+  int rank = 0;
+  Handle region = Handle::none;
+  std::uint64_t nonce = 0, length = 0;
+  std::uint32_t access = 0;
+  std::uint32_t index = 0;       ///< the name that the owner knows; 0: it was not told yet
+  std::uint64_t operations = 0;  ///< posted and not over
+  std::unique_ptr<SharedMemory> shared;
+  std::atomic<std::byte*> mapped{nullptr};  ///< the owner's memory in this process; nullptr: operations go by packets
+};
+
+/// A lane counts the operations that go by packets, so that a thread without the lock knows when it may access mapped
+/// memory.
+struct Lane {
+  Context* context = nullptr;  ///< nullptr: the lane is not open
+  std::uint16_t number = default_lane;
+  std::uint64_t operations = 0;           ///< posted and not over
+  std::atomic<std::uint64_t> effects{0};  ///< accesses to memory that are posted and not known to be executed
+  std::atomic<std::uint64_t> all{0};  ///< the same, with notifications and flushes, and errors that no flush has told
+};
+
+/// A list of requests, linked by blocked_next and blocked_prev.
+class RequestList {
+ public:
+  Request* front() const { return first_; }
+  void push_back(Request& request);
+  void remove(Request& request);
+
+ private:
+  Request *first_ = nullptr, *last_ = nullptr;
+};
+
+/// Operations that were begun and are not known to be executed.
+struct Unconfirmed {
+  std::uint64_t count = 0, last = 0;  ///< how many; number of the last one
+};
+
+/// The operations of one lane to one peer, at the origin.
+struct Stream {
+  std::uint64_t begun = 0;      ///< number of the last operation that was begun
+  std::uint64_t executed = 0;   ///< total that the owner has told
+  std::uint64_t confirmed = 0;  ///< number up to which all are executed, as answers tell, too
+  Unconfirmed effects, all;     ///< what Lane::effects and Lane::all count of this stream
+  RequestList waiting;          ///< not begun: in the order of their posts
+  RequestList unacknowledged;   ///< begun, and `executed` must reach their number
+  RequestList replies;          ///< begun, and their answer must come
+  std::uint64_t gets = 0;       ///< in `replies`: the owner may still read for them
+  bool in_pieces = false;       ///< the last one that was begun has pieces to come
+  int error = 0;                ///< first one of an operation without completion, since the last flush
+};
+
+/// A notification that is on its way to the program. As an operation it says that the program has taken it.
+struct Notification : QueueNode, CallOp {
+  Context* context = nullptr;
+  canele_completion_t then{};
+  int source = 0;
+  std::uint32_t slot = 0;
+  std::uint64_t immediate = 0, offset = 0, length = 0;
+  Notification* next_free = nullptr;
+};
+
+/// The operations of one lane of a peer, at the owner.
+struct OwnerLane {
+  std::uint64_t executed = 0;  ///< total
+  int failed_put = 0;          ///< why a piece of the put that is under way was rejected
+};
+
+/// One-sided operations between this rank and a peer.
+struct PeerAccess {
+  // As an origin.
+  std::vector<Stream> streams;  ///< by lane
+  std::vector<std::uint32_t> free_indexes;
+  std::uint32_t next_index = 1;
+  std::uint32_t replies = 0;
+  std::uint64_t reply_bytes = 0;
+  std::uint64_t notifications = 0, notifications_taken = 0;  ///< totals
+
+  // As an owner.
+  std::vector<Handle> attached;           ///< regions, by index
+  std::vector<OwnerLane> lanes;           ///< by number
+  std::vector<std::uint16_t> acks_due;    ///< lanes whose total is to be sent
+  std::uint32_t serving = 0;              ///< answers that are being sent
+  std::uint64_t notified = 0, taken = 0;  ///< totals of notifications: come, and taken by the program
+  bool taken_due = false;                 ///< `taken` is to be sent
+  bool totals_due = false;                ///< in State::totals_due
+
+  Stream& stream(std::uint16_t lane) {
+    if (streams.size() <= lane) streams.resize(lane + std::size_t{1});
+    return streams[lane];
+  }
+};
+
+/// Notifications on their way to the program. One task delivers them, in the order in which they have come. A spin lock
+/// guards the list, because the task runs without the engine's lock.
+struct Delivery : ltask::Task {
+  std::atomic<bool> taken{false};
+  bool running = false;  ///< the task is submitted, or runs
+  Notification *first = nullptr, *last = nullptr;
+  Context* context = nullptr;
+};
+
+struct Slot {
+  canele_completion_t then{};
+  bool open = false;
+};
+
+/// One-sided operations of an engine.
+struct State {
+  std::vector<Peer*> totals_due;           ///< peers to which a total is to be sent
+  std::atomic<Session*> session{nullptr};  ///< owns the requests; made at first use
+  Lane* default_lane = nullptr;            ///< set before `session`
+  std::deque<Lane> lanes;                  ///< by number
+  std::vector<RemoteKey*> mapped;          ///< keys of mapped memory
+  HandleTable<Region> regions;
+  HandleTable<Request> replies;  ///< gets and atomic operations that wait for an answer
+  std::vector<Slot> slots;       ///< by number, which is 1 and up
+  std::vector<std::uint16_t> free_lanes;
+  std::vector<std::unique_ptr<Notification>> all_notifications;
+  Notification* free_notifications = nullptr;
+  Delivery delivery;
+};
+
+}  // namespace one_sided
+}  // namespace canele::comm

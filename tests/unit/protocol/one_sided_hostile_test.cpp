@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Chunks of one-sided operations that no honest rank sends, and accesses that the owner must reject.
+//
+// Chunks are handed to the parser directly, so that every byte can be wrong; the sanitizer builds run this test, too.
+#include <canele/one_sided.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "comm/protocol/receive_packet.hpp"
+#include "comm/wire/wire.hpp"
+#include "unit/engine/local_job.hpp"
+
+namespace canele::test::one_sided_hostile {
+namespace {
+
+namespace wire = comm::wire;
+using Bytes = std::vector<std::byte>;
+using wire::Type;
+
+constexpr std::size_t size = 4096;
+constexpr auto pattern = std::byte{0x5a};
+
+template <typename T>
+Bytes operator+(Bytes to, const T& value) {
+  const auto* from = reinterpret_cast<const std::byte*>(&value);
+  to.insert(to.end(), from, from + sizeof value);
+  return to;
+}
+Bytes flags(std::uint32_t value = wire::access_last) { return Bytes() + value; }
+
+/// Rank 1 owns memory; rank 0 sends it any chunk.
+class OneSidedHostile : public testing::Test {
+ protected:
+  OneSidedHostile() : memory_(size + 2 * guard, pattern) {
+    const std::vector<canele_session_t*> sessions = job_.open("s");
+    canele_request_t send{}, receive{};
+    canele_irecv(sessions[1], 0, 1, CANELE_TAG_EXACT, nullptr, 0, &receive);
+    canele_isend(sessions[0], 1, 1, nullptr, 0, &send);
+    job_.finish(receive);  // the ranks know each other
+    canele_memory_options_t options{};
+    options.struct_size = sizeof options;
+    EXPECT_EQ(canele_memory_register(job_.handle(1), base(), size, &options, &writable_), CANELE_OK);
+    options.access = CANELE_ACCESS_READ;
+    EXPECT_EQ(canele_memory_register(job_.handle(1), base(), size, &options, &readable_), CANELE_OK);
+    EXPECT_TRUE(attach(1, writable_, 0).is_ok());
+    EXPECT_TRUE(attach(2, readable_, 0).is_ok());
+  }
+  ~OneSidedHostile() override {
+    EXPECT_TRUE(std::all_of(memory_.begin(), memory_.end(), [](std::byte one) { return one == pattern; }))
+        << "memory was written";
+    job_.destroy(0);  // the answers to what it has not sent would be violations there
+    EXPECT_EQ(canele_memory_free(writable_), CANELE_OK);
+    EXPECT_EQ(canele_memory_free(readable_), CANELE_OK);
+  }
+
+  std::byte* base() { return memory_.data() + guard; }
+  static const comm::one_sided::Region& region_of(const canele_memory_t* memory) {
+    return *reinterpret_cast<const comm::one_sided::Region*>(memory);
+  }
+  static Bytes chunk(Type type, std::uint64_t tag, std::uint32_t index, const Bytes& payload, std::uint16_t lane = 0) {
+    Bytes packet(wire::chunk_size(payload.size()));
+    std::byte* const at = wire::put_head(packet.data(), {tag, index, lane, type, 0}, payload.size());
+    std::copy(payload.begin(), payload.end(), at);
+    return packet;
+  }
+  /// Returns rank 1's verdict on a packet from rank 0.
+  comm::Verdict give(const Bytes& packet) {
+    comm::Engine& engine = job_.engine(1);
+    engine.lock_for_callback();
+    const comm::Verdict verdict = comm::receive_path::receive_packet(engine, engine.peer(0), packet);
+    engine.unlock();
+    return verdict;
+  }
+  comm::Verdict give(Type type, std::uint64_t tag, std::uint32_t index, const Bytes& payload, std::uint16_t lane = 0) {
+    return give(chunk(type, tag, index, payload, lane));
+  }
+  comm::Verdict attach(std::uint32_t index, const canele_memory_t* memory, std::uint64_t wrong_nonce) {
+    const comm::one_sided::Region& region = region_of(memory);
+    return give(Type::attach, word_of(region.handle), index, Bytes() + (region.nonce ^ wrong_nonce));
+  }
+  /// Returns how many operations of rank 0 the owner has rejected.
+  std::uint64_t rejected() { return job_.engine(1).counters.read(comm::Counter::accesses_rejected); }
+  void expect_rejected(Type type, std::uint64_t offset, std::uint32_t index, const Bytes& payload) {
+    const std::uint64_t before = rejected();
+    EXPECT_TRUE(give(type, offset, index, payload).is_ok()) << offset << ", index " << index;
+    EXPECT_EQ(rejected(), before + 1) << offset << ", index " << index;
+  }
+  void expect_violation(const char* text, Type type, std::uint64_t tag, std::uint32_t index, const Bytes& payload,
+                        std::uint16_t lane = 0) {
+    const comm::Verdict verdict = give(type, tag, index, payload, lane);
+    EXPECT_STREQ(verdict.is_violation() ? verdict.text() : "no violation", text);
+  }
+
+  static constexpr std::size_t guard = 64;
+  LocalJob job_;
+  std::vector<std::byte> memory_;
+  canele_memory_t *writable_ = nullptr, *readable_ = nullptr;
+};
+
+TEST_F(OneSidedHostile, OffsetsThatWrapAndRangesBeyondTheMemory) {
+  const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  for (const std::uint64_t offset : {std::uint64_t{size}, std::uint64_t{size - 7}, most - 7, most, most / 2}) {
+    expect_rejected(Type::put, offset, 1, flags() + std::uint64_t{0});
+    expect_rejected(Type::get, offset, 1, flags() + wire::GetRange{comm::Handle{9}, 8});
+    expect_rejected(Type::atomic, offset, 1,
+                    flags() + wire::AtomicWord{1, 0, comm::Handle{9}, CANELE_ATOMIC_ADD, 8, {}});
+  }
+  for (const std::uint64_t length : {std::uint64_t{size + 1}, most, most - 8, most / 2 + 1})
+    expect_rejected(Type::get, 16, 1, flags() + wire::GetRange{comm::Handle{9}, length});
+}
+
+TEST_F(OneSidedHostile, WhatTheKeyDoesNotAllow) {
+  expect_rejected(Type::put, 0, 2, flags() + std::uint64_t{1});
+  expect_rejected(Type::atomic, 0, 2, flags() + wire::AtomicWord{1, 0, comm::Handle::none, CANELE_ATOMIC_SWAP, 4, {}});
+  expect_rejected(Type::atomic, 4, 1, flags() + wire::AtomicWord{1, 0, comm::Handle::none, CANELE_ATOMIC_ADD, 8, {}});
+}
+
+TEST_F(OneSidedHostile, IndexesWithoutAKey) {
+  ASSERT_TRUE(attach(3, writable_, 1).is_ok()) << "a nonce with one wrong bit names nothing";
+  ASSERT_TRUE(give(Type::attach, 12345, 4, Bytes() + std::uint64_t{1}).is_ok());
+  for (const std::uint32_t index : {0u, 3u, 4u, 5u, 99'999'999u}) expect_rejected(Type::put, 0, index, flags() + 1);
+  ASSERT_TRUE(give(Type::detach, 0, 1, Bytes()).is_ok());
+  expect_rejected(Type::put, 0, 1, flags() + 1);
+}
+
+TEST_F(OneSidedHostile, RevokedMemoryIsNotTouched) {
+  const Bytes put = flags() + std::uint64_t{1};
+  ASSERT_EQ(canele_memory_free(writable_), CANELE_OK);
+  expect_rejected(Type::put, 0, 1, put);
+  ASSERT_EQ(canele_memory_register(job_.handle(1), base(), size, nullptr, &writable_), CANELE_OK);
+  expect_rejected(Type::put, 0, 1, put);  // the index names what was there before
+}
+
+TEST_F(OneSidedHostile, Violations) {
+  const char* const index = "it names a memory region by an index that is not valid";
+  expect_violation(index, Type::attach, 1, 0, Bytes(8));
+  expect_violation(index, Type::attach, 1, comm::one_sided::most_attached + 1, Bytes(8));
+  expect_violation(index, Type::attach, 1, 1, Bytes(7));
+  for (const std::uint32_t unknown : {0u, 3u, 1u << 31})
+    expect_violation("it forgets a memory region that it has not named", Type::detach, 0, unknown, {});
+  expect_violation("a put is too short", Type::put, 0, 1, Bytes(3));
+  expect_violation("a put is too short", Type::put, 0, 1, flags(wire::access_notifies) + std::uint64_t{0});
+  expect_violation("a get is too short", Type::get, 0, 1, flags());
+  expect_violation("an atomic operation is too short", Type::atomic, 0, 1, flags());
+  const char* const kind = "an atomic operation is of no known kind";
+  for (const auto& [operation, bytes] : {std::pair{int{CANELE_ATOMIC_ADD}, 16}, {int{CANELE_ATOMIC_ADD}, 0}, {99, 8}}) {
+    expect_violation(
+        kind, Type::atomic, 0, 1,
+        flags() +
+            wire::AtomicWord{
+                1, 0, comm::Handle::none, static_cast<std::uint8_t>(operation), static_cast<std::uint8_t>(bytes), {}});
+  }
+  expect_violation("a notification is too short", Type::notify, 0, 0, flags());
+  expect_violation("a flush is too short", Type::flush, 0, 0, {});
+  expect_violation("it acknowledges operations of a lane that this rank has not used", Type::executed, 1, 0, {}, 7);
+  expect_violation("it answers a get that this rank has not made", Type::got, 77, 0, Bytes(1));
+  expect_violation("it answers an atomic operation that this rank has not made", Type::result, 77, 0, Bytes(8));
+  expect_violation("it rejects an operation that this rank has not sent", Type::access_failed, 1, 0,
+                   Bytes() + std::int32_t{CANELE_EACCESS});
+  expect_violation("its program has taken notifications that this rank has not sent", Type::notified, 1, 0, {});
+}
+
+TEST_F(OneSidedHostile, LimitsAreChecked) {
+  Bytes gets;  // in one packet: no answer leaves before the last one
+  for (std::uint32_t i = 0; i <= comm::one_sided::most_replies; ++i) {
+    const Bytes one = chunk(Type::get, 0, 1, flags() + wire::GetRange{comm::Handle{1}, size});
+    gets.insert(gets.end(), one.begin(), one.end());
+  }
+  const comm::Verdict verdict = give(gets);
+  EXPECT_STREQ(verdict.is_violation() ? verdict.text() : "no violation", "it makes more gets than may be under way");
+  canele_queue_t queue{};
+  canele_completion_t then{};
+  then.kind = CANELE_COMPLETE_QUEUE;
+  then.object = &queue;
+  std::uint32_t slot = 0;
+  ASSERT_EQ(canele_notification_open(job_.handle(1), &then, &slot), CANELE_OK);
+  const Bytes notify = flags() + wire::Notification{1, 0, 0, slot, 0};
+  for (std::uint64_t i = 0; i < comm::one_sided::most_notifications; ++i)
+    ASSERT_TRUE(give(Type::notify, 0, 0, notify).is_ok());
+  expect_violation("it sends more notifications than may wait for this program", Type::notify, 0, 0, notify);
+  canele_entry_t entry{};
+  std::uint64_t taken = 0;
+  while (canele_queue_wait(job_.handle(1), &queue, &entry, 1, 0) == 1) ++taken;
+  EXPECT_EQ(taken, comm::one_sided::most_notifications);
+}
+
+}  // namespace
+}  // namespace canele::test::one_sided_hostile
