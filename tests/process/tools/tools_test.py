@@ -488,6 +488,13 @@ class ExamplesTest(unittest.TestCase):
                 self.assertIn(f"came back with {ranks * (ranks - 1) // 2} from {ranks} rank", text)
                 self.assertIn("is refused", text)
 
+    def test_one_sided_examples(self):
+        for program, right in (("canele-halo", "the heat is 800.000000 (right)"), ("canele-work-queue", ": right")):
+            for driver, ranks in (("shm", 1), ("shm", 2), ("tcp", 2), ("shm", 4), ("tcp", 4), ("shm", 8), ("tcp", 8)):
+                with self.subTest(program=program, driver=driver, ranks=ranks):
+                    text, _ = run("canele-run", "-n", str(ranks), str(BIN / program), CANELE_DRIVERS=driver)
+                    self.assertIn(right, text)
+
     def test_hello_alone(self):
         self.assertIn("came back with 0 from 1 rank", run("canele-hello")[0])
 
