@@ -284,12 +284,12 @@ run_seeds() {
   return "$status"
 }
 
-# run_others FLOODS STARTUPS COLLECTIVES: runs so many fresh seeds of the other workloads with faults.
+# run_others FLOODS STARTUPS COLLECTIVES ONE-SIDED: runs so many fresh seeds of the other workloads with faults.
 run_others() {
   local first status=0 workload
-  local -A runs=([flood]=$1 [startup]=$2 [collectives]=$3)
+  local -A runs=([flood]=$1 [startup]=$2 [collectives]=$3 [one-sided]=$4)
   first=$(seed_of_commit)
-  for workload in flood startup collectives; do
+  for workload in flood startup collectives one-sided; do
     one_check streamed "$logs/simulation-$workload.log" "$here/with-timeout" $((120 + runs[$workload] * 2)) \
       "$root/build/release/bin/canele-sim" --workload "$workload" --seed "$first" --runs "${runs[$workload]}" ||
       status=1
@@ -310,7 +310,7 @@ run_scale() {
 run_simulation() {
   local status=0
   run_seeds simulation 240 || status=1
-  run_others 20 80 100 || status=1
+  run_others 20 80 100 100 || status=1
   run_scale 256 || status=1
   return "$status"
 }

@@ -10,7 +10,7 @@
 soak_simulation() {
   local status=0
   run_seeds soak-simulation 10000 --rare-coverage || status=1
-  run_others 1000 5000 5000 || status=1
+  run_others 1000 5000 5000 10000 || status=1
   run_scale 1024 4096 || status=1
   CANELE_TEST_DEEP=1 one_check streamed "$logs/soak-multicasts.log" "$here/with-timeout" 3600 \
     "$root/build/release/bin/exhaustive_multicasts" || status=1

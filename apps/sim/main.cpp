@@ -44,11 +44,12 @@ struct Arguments {
 };
 
 const std::map<std::string, Workload> workloads = {
-    {name_of(Workload::random), Workload::random},     {name_of(Workload::flood), Workload::flood},
-    {name_of(Workload::startup), Workload::startup},   {name_of(Workload::multicast), Workload::multicast},
-    {name_of(Workload::mixed), Workload::mixed},       {name_of(Workload::scale), Workload::scale},
-    {name_of(Workload::cholesky), Workload::cholesky}, {name_of(Workload::collectives), Workload::collectives},
-    {name_of(Workload::cores), Workload::cores},       {name_of(Workload::shapes), Workload::shapes}};
+    {name_of(Workload::random), Workload::random},      {name_of(Workload::flood), Workload::flood},
+    {name_of(Workload::startup), Workload::startup},    {name_of(Workload::multicast), Workload::multicast},
+    {name_of(Workload::mixed), Workload::mixed},        {name_of(Workload::scale), Workload::scale},
+    {name_of(Workload::cholesky), Workload::cholesky},  {name_of(Workload::collectives), Workload::collectives},
+    {name_of(Workload::cores), Workload::cores},        {name_of(Workload::shapes), Workload::shapes},
+    {name_of(Workload::one_sided), Workload::one_sided}};
 
 bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
   if (list == "default") {
@@ -343,6 +344,7 @@ int main(int argc, char** argv) {
                  "cholesky: the messages of a tile Cholesky, without faults; "
                  "shapes: one message to many, by each shape of a multicast and as the engine chooses, without faults; "
                  "collectives: collectives of all kinds under all faults; "
+                 "one-sided: puts, gets, atomic operations and notifications under all faults; "
                  "cores: the duration of a collective on modelled cores that also compute, without faults, of its "
                  "schedule or of engines")
       ->check(CLI::IsMember(workloads))

@@ -11,6 +11,7 @@
 #include "apps/sim/cholesky.hpp"
 #include "apps/sim/collectives.hpp"
 #include "apps/sim/coverage.hpp"
+#include "apps/sim/one_sided.hpp"
 #include "apps/sim/scale.hpp"
 #include "apps/sim/shapes.hpp"
 #include "apps/sim/traffic.hpp"
@@ -277,8 +278,8 @@ Outcome run_traffic(const RunOptions& options) {
 }  // namespace
 
 const char* name_of(Workload workload) {
-  constexpr std::array<const char*, 10> names = {"random", "flood",    "startup", "multicast",   "mixed",
-                                                 "scale",  "cholesky", "shapes",  "collectives", "cores"};
+  constexpr std::array<const char*, 11> names = {"random",   "flood",  "startup",     "multicast", "mixed",    "scale",
+                                                 "cholesky", "shapes", "collectives", "cores",     "one-sided"};
   return names[static_cast<std::size_t>(workload)];
 }
 
@@ -304,6 +305,7 @@ Outcome run(const RunOptions& given) {
   if (options.workload == Workload::cholesky) return run_cholesky(options);
   if (options.workload == Workload::shapes) return run_shapes(options);
   if (options.workload == Workload::collectives) return run_collectives(options);
+  if (options.workload == Workload::one_sided) return run_one_sided(options);
   return run_traffic(options);
 }
 

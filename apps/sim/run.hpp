@@ -25,7 +25,8 @@ enum class Workload : std::uint8_t {
   cholesky,     ///< the messages of a tile Cholesky.
   shapes,       ///< one message to many, by each shape.
   collectives,  ///< collectives of all kinds, while all kinds of faults happen.
-  cores         ///< collectives on modelled cores; no run of a world: see cores_options.hpp.
+  cores,        ///< collectives on modelled cores; no run of a world: see cores_options.hpp.
+  one_sided     ///< one-sided operations of all kinds, while all kinds of faults happen.
 };
 
 const char* name_of(Workload workload);

@@ -28,6 +28,16 @@ class SimThread final : public PlatformThread {
   Scheduler::Thread& thread_;
 };
 
+/// Memory of one process that others of its node map. It lives as long as one of them does.
+class SimSharedMemory final : public SharedMemory {
+ public:
+  SimSharedMemory(std::shared_ptr<std::vector<std::byte>> bytes, const SharedMemoryName& name)
+      : SharedMemory(bytes->data(), name), bytes_(std::move(bytes)) {}
+
+ private:
+  std::shared_ptr<std::vector<std::byte>> bytes_;
+};
+
 class SimWakeSet final : public WakeSet {
  public:
   explicit SimWakeSet(Machine& machine) : machine_(machine) {}
@@ -90,6 +100,21 @@ std::unique_ptr<PlatformThread> SimPlatform::start_thread(const char* name, std:
 }
 
 std::unique_ptr<WakeSet> SimPlatform::make_wake_set(std::string*) { return std::make_unique<SimWakeSet>(machine_); }
+
+std::unique_ptr<SharedMemory> SimPlatform::share_memory(std::size_t size, std::string*) {
+  auto bytes = std::make_shared<std::vector<std::byte>>(size);
+  machine_.shared.push_back(bytes);
+  const auto descriptor = static_cast<std::int32_t>(machine_.shared.size() - 1);
+  return std::make_unique<SimSharedMemory>(std::move(bytes), SharedMemoryName{host(), rank_ + 1, descriptor});
+}
+
+/// One process of four cannot map memory: its operations go by packets.
+std::unique_ptr<SharedMemory> SimPlatform::map_memory(const SharedMemoryName& name, std::size_t size) {
+  if (name.host != host() || dice_.under(4) == 0) return nullptr;
+  auto bytes = machine_.shared[static_cast<std::size_t>(name.descriptor)].lock();
+  if (bytes == nullptr || bytes->size() != size) return nullptr;
+  return std::make_unique<SimSharedMemory>(std::move(bytes), name);
+}
 
 void SimPlatform::park(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                        std::uint64_t timeout_ns) noexcept {

@@ -6,6 +6,7 @@
 // calling fiber may lose its core there.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -29,6 +30,8 @@ struct Machine {
   std::map<const void*, std::vector<Scheduler::Thread*>> parked;  ///< by the word on which they sleep
   std::uint64_t timer_factor = 1;                                 ///< factor by which timers are late
   std::uint64_t slowest_answer_ns = 200'000;                      ///< of the launcher
+  int ranks_per_node = 1;
+  std::vector<std::weak_ptr<std::vector<std::byte>>> shared;  ///< memory of all processes, by descriptor
 
   std::uint64_t timer(std::uint64_t ns) const {
     return ns > ~std::uint64_t{0} / timer_factor ? ~std::uint64_t{0} : ns * timer_factor;
@@ -47,6 +50,8 @@ class SimPlatform final : public Platform {
   std::unique_ptr<PlatformThread> start_thread(const char* name, std::function<void()> body) override;
   const void* this_thread() noexcept override { return machine_.scheduler.current(); }
   std::unique_ptr<WakeSet> make_wake_set(std::string* why) override;
+  std::unique_ptr<SharedMemory> share_memory(std::size_t size, std::string* why) override;
+  std::unique_ptr<SharedMemory> map_memory(const SharedMemoryName& name, std::size_t size) override;
   void relax() noexcept override { machine_.scheduler.spend(10); }
   void yield() noexcept override { machine_.scheduler.pause_for(500 + dice_.under(20'000)); }
   void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns) noexcept override;
@@ -60,6 +65,7 @@ class SimPlatform final : public Platform {
 
  private:
   static bool appears_busy(Platform& platform);
+  std::uint64_t host() const { return 1 + static_cast<std::uint64_t>(rank_ / machine_.ranks_per_node); }
   Machine& machine_;
   int rank_;
   Dice dice_;

@@ -39,7 +39,9 @@ World::World(WorldOptions options)
               [this](int rank, LogLevel level, std::string_view text) { log(rank, level, text); },
               {},
               options.timer_factor,
-              options.slowest_answer_ns},
+              options.slowest_answer_ns,
+              options.ranks_per_node,
+              {}},
       options_(std::move(options)),
       name_(next_name()) {
   board_->size = options_.ranks;

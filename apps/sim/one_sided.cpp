@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The workload of one-sided operations.
+//
+// A rank that returns as another process does nothing: its peers have the keys of the old process.
+#include "apps/sim/one_sided.hpp"
+
+#include <canele/one_sided.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "apps/sim/coverage.hpp"
+
+namespace canele::sim {
+namespace {
+
+constexpr std::size_t records = 4, longest_record = 40'000, guard = 64, part_size = records * longest_record + guard;
+constexpr std::size_t temporary_size = 20'000;
+constexpr std::uint64_t key_tag = 1, end_tag = 2;
+
+/// The bytes of record `number` of an origin: words that all hold the number.
+void fill(std::vector<std::byte>& record, std::uint64_t number) {
+  for (std::size_t at = 0; at + sizeof number <= record.size(); at += sizeof number)
+    std::memcpy(record.data() + at, &number, sizeof number);
+}
+
+std::uint64_t word_at(const std::byte* memory, std::size_t at = 0) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, memory + at, sizeof word);
+  return word;
+}
+
+class OneSidedRank {
+ public:
+  OneSidedRank(World& world, const FaultPlan& faults, int rank, int operations, Dice dice)
+      : world_(world), faults_(faults), rank_(rank), operations_(operations), dice_(dice) {}
+
+  void run(canele_engine_t* engine) {
+    engine_ = engine;
+    const auto ranks = static_cast<std::size_t>(world_.ranks());
+    make_window(sizeof(std::uint64_t) + ranks * part_size);
+    peers_.resize(ranks);
+    must(canele_session_open(engine, "keys", CANELE_ORDER_PER_TAG, &session_));
+    temporary_.assign(temporary_size, std::byte{0});
+    must(canele_memory_register(engine, temporary_.data(), temporary_.size(), nullptr, &temporary_memory_));
+    must(canele_memory_key(temporary_memory_, card_.temporary.data()));
+    canele_completion_t then{};
+    then.kind = CANELE_COMPLETE_QUEUE;
+    then.object = &queue_;
+    must(canele_notification_open(engine, &then, &card_.slot));
+    must(canele_memory_key(memory_, card_.key.data()));
+    exchange_cards();
+    for (int i = 0; i < operations_; ++i) {
+      if (dice_.under(4) == 0) world_.pause_for(dice_.under(20'000));
+      operate();
+      take_notifications();
+      if (i == operations_ / 2) revoke();
+    }
+    finish();
+  }
+  std::uint64_t completed = 0, added = 0, added_perhaps = 0;
+  std::uint64_t word() const { return window_.empty() ? last_word_ : word_at(window_.data()); }
+  std::string state() const { return "rank " + std::to_string(rank_) + " " + doing_; }
+
+ private:
+  struct Card {
+    std::array<unsigned char, CANELE_KEY_SIZE> key{}, temporary{};
+    std::uint32_t slot = 0;
+  };
+  /// What this rank knows of a peer, as an origin and as an owner.
+  struct Remote {
+    canele_key_t *key = nullptr, *temporary = nullptr;
+    Card card;
+    std::array<std::uint64_t, records> written{};  ///< number of the last record that was put
+    std::array<std::size_t, records> length{};
+    std::uint64_t notified = 0;  ///< notifications sent to it
+    std::uint64_t told = 0;      ///< notifications that have come from it
+    std::uint64_t last_sum = 0;
+    bool lost = false;
+  };
+
+  void must(int code) {
+    if (code != CANELE_OK) world_.complain("rank " + std::to_string(rank_) + ": " + canele_error_detail());
+  }
+  void wrong(int peer, const std::string& what) {
+    world_.complain("rank " + std::to_string(rank_) + ", one-sided with rank " + std::to_string(peer) + ": " + what);
+  }
+  bool may_fail(int error) const {
+    if (error == CANELE_ENOMEM) return faults_.memory > 0;
+    const bool cut = faults_.rails > 0 || faults_.payload > 0;
+    return ((error == CANELE_EPEER || error == CANELE_ECANCELED) && (world_.deaths() > 0 || cut)) ||
+           (error == CANELE_EDRIVER && cut);
+  }
+  /// Waits for the request. Returns whether it has ended well.
+  bool ended(canele_request_t& request, int peer) {
+    canele_status_t status{};
+    canele_wait(&request, &status);
+    if (status.error == CANELE_OK) {
+      ++completed;
+      return true;
+    }
+    peers_[static_cast<std::size_t>(peer)].lost = true;
+    if (!may_fail(status.error)) wrong(peer, std::string("ended with ") + canele_error_string(status.error));
+    return false;
+  }
+
+  /// Makes the window: memory that ranks of this node map, or memory of the program.
+  void make_window(std::size_t size) {
+    if (dice_.under(2) == 0) {
+      void* base = nullptr;
+      must(canele_memory_allocate(engine_, size, nullptr, &base, &memory_));
+      window_ = {static_cast<std::byte*>(base), size};
+      return;
+    }
+    registered_.assign(size, std::byte{0});
+    window_ = registered_;
+    must(canele_memory_register(engine_, window_.data(), size, nullptr, &memory_));
+  }
+
+  void exchange_cards() {
+    doing_ = "exchanges keys";
+    std::vector<canele_request_t> sends(peers_.size()), receives(peers_.size());
+    for (int peer = 0; peer < world_.ranks(); ++peer) {
+      const auto i = static_cast<std::size_t>(peer);
+      must(canele_irecv(session_, peer, key_tag, CANELE_TAG_EXACT, &peers_[i].card, sizeof(Card), &receives[i]));
+      must(canele_isend(session_, peer, key_tag, &card_, sizeof card_, &sends[i]));
+    }
+    for (int peer = 0; peer < world_.ranks(); ++peer) {
+      const auto i = static_cast<std::size_t>(peer);
+      const bool sent = ended(sends[i], peer), here = ended(receives[i], peer);
+      if (!sent || !here) continue;
+      must(canele_key_open(engine_, peers_[i].card.key.data(), &peers_[i].key));
+      must(canele_key_open(engine_, peers_[i].card.temporary.data(), &peers_[i].temporary));
+    }
+  }
+
+  void operate() {
+    const int peer = static_cast<int>(dice_.under(peers_.size()));
+    Remote& remote = peers_[static_cast<std::size_t>(peer)];
+    if (remote.key == nullptr || remote.lost) return;
+    switch (dice_.under(5)) {
+      case 0:
+      case 1:
+        return put_some(peer, remote);
+      case 2:
+        return get_one(peer, remote);
+      case 3:
+        return put_to_temporary(peer, remote);
+      default:
+        return add_one(peer, remote);
+    }
+  }
+
+  std::uint64_t offset_of(std::size_t record) const {
+    return sizeof(std::uint64_t) + static_cast<std::uint64_t>(rank_) * part_size + record * longest_record;
+  }
+
+  /// Puts some records, of which a few notify the owner, then lets the flush or the last put end.
+  void put_some(int peer, Remote& remote) {
+    doing_ = "puts to rank " + std::to_string(peer);
+    std::vector<std::vector<std::byte>> kept;
+    const std::uint64_t count = dice_.between(1, 8);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto record = static_cast<std::size_t>(dice_.under(records));
+      const std::size_t length = sizeof(std::uint64_t) * dice_.between(1, dice_.under(4) == 0 ? 5000 : 40);
+      kept.emplace_back(length);
+      fill(kept.back(), ++remote.written[record]);
+      remote.length[record] = length;
+      canele_access_options_t options{};
+      options.struct_size = sizeof options;
+      if (dice_.under(3) == 0) {
+        options.slot = remote.card.slot;
+        options.immediate = ++remote.notified << 32 | remote.written[record];
+      }
+      const canele_data_t data = canele_data_contiguous(kept.back().data(), length);
+      must(canele_put(remote.key, offset_of(record), &data, &options, nullptr));
+    }
+    canele_request_t flushed{};
+    must(canele_flush(engine_, peer, nullptr, &flushed));
+    ended(flushed, peer);
+  }
+
+  /// Puts to memory that its owner revokes at some time.
+  void put_to_temporary(int peer, Remote& remote) {
+    doing_ = "puts to temporary memory of rank " + std::to_string(peer);
+    std::vector<std::byte> bytes(dice_.under(4) == 0 ? temporary_size : 64);
+    fill(bytes, ++puts_to_temporary_);
+    const canele_data_t data = canele_data_contiguous(bytes.data(), bytes.size());
+    canele_request_t request{};
+    must(canele_put(remote.temporary, 0, &data, nullptr, &request));
+    canele_status_t status{};
+    canele_wait(&request, &status);
+    if (status.error == CANELE_EREVOKED) return;
+    if (status.error == CANELE_OK) return static_cast<void>(++completed);
+    remote.lost = true;
+    if (!may_fail(status.error)) wrong(peer, std::string("ended with ") + canele_error_string(status.error));
+  }
+
+  /// Revokes the temporary memory. From now on it must not change.
+  void revoke() {
+    doing_ = "revokes";
+    must(canele_memory_free(temporary_memory_));
+    revoked_ = temporary_;
+  }
+
+  void get_one(int peer, Remote& remote) {
+    doing_ = "gets from rank " + std::to_string(peer);
+    const auto record = static_cast<std::size_t>(dice_.under(records));
+    if (remote.written[record] == 0) return;
+    std::vector<std::byte> bytes(remote.length[record]);
+    const canele_data_t data = canele_data_contiguous(bytes.data(), bytes.size());
+    canele_request_t request{};
+    must(canele_get(remote.key, offset_of(record), &data, nullptr, &request));
+    if (!ended(request, peer)) return;
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
+      if (word_at(bytes.data(), at) != remote.written[record])
+        return wrong(peer, "a get has read record " + std::to_string(word_at(bytes.data(), at)) + ", not " +
+                               std::to_string(remote.written[record]));
+    }
+  }
+
+  void add_one(int peer, Remote& remote) {
+    doing_ = "adds to rank " + std::to_string(peer);
+    std::uint64_t before = 0;
+    canele_request_t request{};
+    must(canele_atomic(remote.key, 0, CANELE_ATOMIC_ADD, 8, 1, 0, &before, nullptr, &request));
+    ++added_perhaps;
+    if (!ended(request, peer)) return;
+    ++added;
+    if (before < remote.last_sum) wrong(peer, "a fetch-and-add has returned a value that is too small");
+    remote.last_sum = before + 1;
+  }
+
+  void take_notifications() {
+    canele_entry_t entry{};
+    while (canele_queue_take(engine_, &queue_, &entry, 1) == 1) {
+      Remote& remote = peers_[static_cast<std::size_t>(entry.source)];
+      const std::uint64_t number = entry.immediate & 0xffffffff;
+      if (entry.immediate >> 32 != ++remote.told)
+        return wrong(entry.source, "notification " + std::to_string(entry.immediate >> 32) + " has come, not " +
+                                       std::to_string(remote.told));
+      for (std::uint64_t at = entry.tag; at < entry.tag + entry.length; at += sizeof(std::uint64_t)) {
+        if (word_at(window_.data(), at) < number) return wrong(entry.source, "a notification has come before its data");
+      }
+    }
+  }
+
+  /// Tells all ranks that this one is through, and waits until they are: they may still access the window.
+  void finish() {
+    doing_ = "waits for the end of the others";
+    std::vector<canele_request_t> sends(peers_.size()), receives(peers_.size());
+    for (int peer = 0; peer < world_.ranks(); ++peer) {
+      const auto i = static_cast<std::size_t>(peer);
+      must(canele_irecv(session_, peer, end_tag, CANELE_TAG_EXACT, nullptr, 0, &receives[i]));
+      must(canele_isend(session_, peer, end_tag, nullptr, 0, &sends[i]));
+    }
+    for (int peer = 0; peer < world_.ranks(); ++peer) {
+      const auto i = static_cast<std::size_t>(peer);
+      ended(sends[i], peer);
+      ended(receives[i], peer);
+      take_notifications();
+    }
+    for (Remote& remote : peers_) {
+      for (canele_key_t* const key : {remote.key, remote.temporary}) {
+        if (key != nullptr) must(canele_key_close(key));
+      }
+    }
+    check_untouched();
+    last_word_ = word();
+    window_ = {};
+    must(canele_memory_free(memory_));
+    must(canele_session_close(session_));
+  }
+
+  void check_untouched() {
+    if (temporary_ != revoked_) world_.complain("rank " + std::to_string(rank_) + ": revoked memory has changed");
+    for (std::size_t part = 1; part <= peers_.size(); ++part) {
+      const auto end = window_.begin() + static_cast<std::ptrdiff_t>(sizeof(std::uint64_t) + part * part_size);
+      if (std::any_of(end - guard, end, [](std::byte one) { return one != std::byte{0}; }))
+        wrong(static_cast<int>(part) - 1, "bytes behind its records have changed");
+    }
+  }
+
+  World& world_;
+  const FaultPlan& faults_;
+  const int rank_, operations_;
+  Dice dice_;
+  canele_engine_t* engine_ = nullptr;
+  canele_session_t* session_ = nullptr;
+  canele_memory_t *memory_ = nullptr, *temporary_memory_ = nullptr;
+  canele_queue_t queue_{};
+  std::span<std::byte> window_;
+  std::vector<std::byte> registered_, temporary_, revoked_;
+  std::uint64_t last_word_ = 0;
+  std::uint64_t puts_to_temporary_ = 0;
+  std::vector<Remote> peers_;
+  Card card_;
+  std::string doing_ = "has not begun";
+};
+
+using OneSidedRanks = std::vector<std::unique_ptr<OneSidedRank>>;
+
+std::string waits_for(const World& world, const OneSidedRanks& ranks) {
+  std::string text;
+  for (int rank = 0; rank < world.options().ranks; ++rank) {
+    if (world.is_running(rank) && !world.is_through(rank))
+      text += ranks[static_cast<std::size_t>(rank)]->state() + "\n";
+  }
+  return text + world.wait_graph();
+}
+
+/// Without a death or a lost rail, every addition has happened once.
+void check_sums(World& world, const OneSidedRanks& ranks) {
+  std::uint64_t words = 0, added = 0, perhaps = 0;
+  for (const auto& rank : ranks) {
+    words += rank->word();
+    added += rank->added;
+    perhaps += rank->added_perhaps;
+  }
+  if (words >= added && words <= perhaps) return;
+  world.complain("the words hold " + std::to_string(words) + "; expected: " + std::to_string(added) + " to " +
+                 std::to_string(perhaps));
+}
+
+}  // namespace
+
+Outcome run_one_sided(const RunOptions& options) {
+  Dice dice = Dice(options.seed).split(7);
+  World world(choose_world(options, dice));
+  const int size = world.options().ranks;
+  const int operations = options.messages != 0 ? options.messages : static_cast<int>(dice.between(3, 60));
+  const Plan no_messages;
+  Oracle oracle(world, no_messages);
+  FaultPlan faults = options.faults;
+  faults.hostile = 0;  // without a checksum, damaged data cannot be told from good data
+  Adversary adversary(world, oracle, faults, options.ticks >> dice.under(8));
+  world.on_spoiled = [&](int from, int to) { adversary.note_loss(from, to); };
+  OneSidedRanks ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.push_back(std::make_unique<OneSidedRank>(world, faults, rank, operations,
+                                                   dice.split(100 + static_cast<std::uint64_t>(rank))));
+  }
+  adversary.begin();
+  begin_buggify(options.seed, options.faults.buggify * (dice.under(3) == 0 ? 0 : 0.3), options.faults.memory / 3);
+  world.start([&](int rank, canele_engine_t* engine) {
+    if (world.life(rank) == 0) ranks[static_cast<std::size_t>(rank)]->run(engine);
+  });
+  const bool rest = world.run(options.ticks + options.patience);
+  end_buggify();
+  Outcome outcome;
+  outcome.world = describe(world.options()) + ", " + std::to_string(operations) + " one-sided operations a rank";
+  outcome.injected = adversary.injected();
+  if (rest) {
+    check_warnings(world, outcome.injected);
+    check_sums(world, ranks);
+  } else if (world.complaints().empty()) {
+    world.complain("the world has not come to rest");
+    outcome.wait_graph = waits_for(world, ranks);
+  }
+  note_world(world, &outcome);
+  outcome.good = outcome.complaints.empty();
+  for (const auto& rank : ranks) outcome.completed += rank->completed;
+  return outcome;
+}
+
+}  // namespace canele::sim
