@@ -8,6 +8,8 @@ namespace {
 
 namespace wire = comm::wire;
 constexpr std::uint64_t honest_tag = 77;
+constexpr std::size_t memory_size = 3000, length_of_key = 1 << 20;
+constexpr auto untouched = std::byte{0x3c};
 constexpr std::size_t own_session = 2;  // of the honest message: no receive of the input can take it
 
 void put_chunk(Bytes& packet, wire::Type type, std::uint64_t tag, std::uint32_t seq, std::uint16_t session,
@@ -46,6 +48,7 @@ FuzzJob::FuzzJob(const Options& options) {
     FUZZ_CHECK(canele_session_open(comm::api::public_of(*engine_), label, flags, &session) == CANELE_OK);
     sessions_.push_back(session);
   }
+  open_memory();
 }
 
 FuzzJob::~FuzzJob() {
@@ -53,6 +56,8 @@ FuzzJob::~FuzzJob() {
   honest_message_arrives();
   end_all();
   FUZZ_CHECK(posts_.empty());
+  close_memory();
+  FUZZ_CHECK(engine_->one_sided.replies.used() == 0);
   FUZZ_CHECK(engine_->sends.used() == 0 && engine_->transfers.used() == 0 && engine_->large.active_copies == 0);
   for (canele_session_t* session : sessions_) FUZZ_CHECK(canele_session_close(session) == CANELE_OK);
   const bool none_left = engine_->counters.read(comm::Counter::unexpected_now) == 0;  // of sessions never opened here
@@ -157,6 +162,93 @@ void FuzzJob::bind(Post& post, std::size_t length) {
   canele_receive_peek(&post.request, first, std::min<std::size_t>(sizeof first, status.length));
   const canele_data_t data = canele_data_contiguous(post.memory.get(), length);
   FUZZ_CHECK(canele_receive_bind(&post.request, &data) == CANELE_OK);
+}
+
+/// Registers memory, opens slots 1 and 2 for notifications, and forges a key of rank 1.
+void FuzzJob::open_memory() {
+  canele_engine_t* const engine = comm::api::public_of(*engine_);
+  for (std::size_t which = 0; which < regions; ++which) {
+    memories_[which].bytes.reset(new std::byte[memory_size]);
+    std::fill_n(memories_[which].bytes.get(), memory_size, untouched);
+    register_memory(which);
+  }
+  constexpr std::size_t rank_in_key = 8, length_in_key = 24;
+  char key[CANELE_KEY_SIZE];
+  FUZZ_CHECK(canele_memory_key(memories_[0].handle, key) == CANELE_OK);
+  std::memcpy(key + rank_in_key, &hostile, sizeof hostile);
+  std::memcpy(key + length_in_key, &length_of_key, sizeof length_of_key);
+  FUZZ_CHECK(canele_key_open(engine, key, &key_) == CANELE_OK);
+  FUZZ_CHECK(canele_key_rank(key_) == hostile && canele_key_length(key_) == length_of_key);
+  FUZZ_CHECK(canele_lane_open(engine, &lane_) == CANELE_OK);
+  const canele_completion_t ways[] = {{CANELE_COMPLETE_COUNTER, 0, &arrived_, nullptr, nullptr},
+                                      {CANELE_COMPLETE_QUEUE, 0, &entries_, nullptr, nullptr}};
+  for (const canele_completion_t& then : ways) {
+    std::uint32_t slot = 0;
+    FUZZ_CHECK(canele_notification_open(engine, &then, &slot) == CANELE_OK);
+  }
+}
+
+void FuzzJob::register_memory(std::size_t which) {
+  canele_memory_options_t options{};
+  options.struct_size = sizeof options;
+  options.access = which == 0 ? 0u : static_cast<unsigned>(CANELE_ACCESS_READ);
+  FUZZ_CHECK(canele_memory_register(comm::api::public_of(*engine_), memories_[which].bytes.get(), memory_size, &options,
+                                    &memories_[which].handle) == CANELE_OK);
+}
+
+void FuzzJob::revoke(std::size_t which) {
+  which %= regions;
+  if (region(which).replies != 0) return;  // would wait for what the fabric may never end
+  FUZZ_CHECK(canele_memory_free(memories_[which].handle) == CANELE_OK);
+  register_memory(which);
+}
+
+void FuzzJob::close_memory() {
+  canele_entry_t entry{};
+  while (canele_queue_take(comm::api::public_of(*engine_), &entries_, &entry, 1) > 0) {
+    FUZZ_CHECK(entry.kind == CANELE_ENTRY_NOTIFICATION && entry.source == hostile && entry.slot == 2);
+  }
+  settle();
+  FUZZ_CHECK(canele_lane_close(lane_) == CANELE_OK);
+  FUZZ_CHECK(canele_key_close(key_) == CANELE_OK);
+  for (const Memory& memory : memories_) FUZZ_CHECK(canele_memory_free(memory.handle) == CANELE_OK);
+  const std::byte* const read_only = memories_[1].bytes.get();
+  FUZZ_CHECK(std::all_of(read_only, read_only + memory_size, [](std::byte one) { return one == untouched; }));
+}
+
+void FuzzJob::access(comm::one_sided::AccessKind kind, std::size_t lane, std::uint64_t offset, std::size_t length,
+                     std::uint8_t variant) {
+  using comm::one_sided::AccessKind;
+  canele_engine_t* const engine = comm::api::public_of(*engine_);
+  canele_access_options_t options{};
+  options.struct_size = sizeof options;
+  options.lane = lane == 0 ? nullptr : lane_;
+  const bool notifies = kind == AccessKind::notify || (kind == AccessKind::put && variant % 2 != 0);
+  if (notifies) options.slot = 1 + variant / 2;
+  Post& post = add(std::max(length, sizeof(std::uint64_t)), false);
+  post.length = length;
+  const canele_data_t data = describe(post, kind != AccessKind::atomic && (variant & 0x80) != 0);
+  int code = CANELE_OK;
+  switch (kind) {
+    case AccessKind::put:
+      code = canele_put(key_, offset, &data, &options, &post.request);
+      break;
+    case AccessKind::get:
+      code = canele_get(key_, offset, &data, &options, &post.request);
+      break;
+    case AccessKind::atomic:
+      code = canele_atomic(key_, offset, static_cast<canele_atomic_operation>(variant % 8), length, 1, 2,
+                           variant < 0x80 ? post.memory.get() : nullptr, &options, &post.request);
+      break;
+    case AccessKind::notify:
+      code = canele_notify(engine, hostile, &options, &post.request);
+      break;
+    default:
+      code = canele_flush(engine, hostile, &options, &post.request);
+      break;
+  }
+  FUZZ_CHECK(code == CANELE_OK || code == CANELE_EACCESS || (code == CANELE_EINVAL && kind == AccessKind::atomic));
+  if (code != CANELE_OK) posts_.pop_back();
 }
 
 /// Sends a message from rank 2 on every rail that it has, and checks that the message arrives.

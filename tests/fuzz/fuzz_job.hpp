@@ -7,7 +7,7 @@
 // messages of rank 2 arrive.
 #pragma once
 
-#include <canele/canele.h>
+#include <canele/one_sided.h>
 
 #include <list>
 #include <memory>
@@ -97,7 +97,25 @@ class FuzzJob {
   void probe(std::size_t session, int from, std::uint64_t tag, std::uint64_t mask, bool take);
   void bind(Post& post, std::size_t length);
 
+  static constexpr std::size_t regions = 2;  ///< memory of ours that rank 1 knows; the second may only be read
+  comm::one_sided::Region& region(std::size_t which) {
+    return *reinterpret_cast<comm::one_sided::Region*>(memories_[which].handle);
+  }
+  /// Accesses memory of rank 1, or notifies it.
+  void access(comm::one_sided::AccessKind kind, std::size_t lane, std::uint64_t offset, std::size_t length,
+              std::uint8_t variant);
+  /// Revokes a region, and registers it again.
+  void revoke(std::size_t which);
+
  private:
+  struct Memory {
+    std::unique_ptr<std::byte[]> bytes;
+    canele_memory_t* handle = nullptr;
+  };
+  void open_memory();
+  void register_memory(std::size_t which);
+  void close_memory();
+
   Post& add(std::size_t length, bool receives);
   canele_data_t describe(Post& post, bool in_two);
   void honest_message_arrives();
@@ -108,6 +126,11 @@ class FuzzJob {
   std::vector<canele_session_t*> sessions_;
   std::list<Post> posts_;
   std::set<std::uint32_t> honest_ids_;
+  Memory memories_[regions];
+  canele_key_t* key_ = nullptr;  ///< of memory of rank 1
+  canele_lane_t* lane_ = nullptr;
+  canele_completion_counter_t arrived_{};
+  canele_queue_t entries_{};
 };
 
 }  // namespace canele::fuzz

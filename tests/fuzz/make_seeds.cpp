@@ -136,6 +136,41 @@ void packets(const fs::path& to) {
   leaving.chunk(Type::bye, {0, 0, 0})(Step::fails)({1}).write(to, "packet", "leaving");
 }
 
+/// One-sided operations: rank 1's on our memory, and ours on the memory of rank 1.
+void one_sided(const fs::path& to) {
+  constexpr unsigned put = first_one_sided + 2, get = put + 1, got = put + 2, atomic = put + 3, result = put + 4,
+                     notify = put + 5, flush = put + 6, executed = put + 7, failed = put + 8, notified = put + 9,
+                     attach = put - 2, detach = put - 1, last = 1, acknowledged = 3, notifies = 7;
+  const auto chunk = [](Seed& seed, unsigned type, std::initializer_list<unsigned> operands) -> Seed& {
+    seed(Step::built)({0, 0, type})(operands);
+    return seed({0});
+  };
+  for (const unsigned job : {job_shm, job_tcp, job_shm_and_tcp}) {
+    Seed owner;  // each operation on the first region, and on the second, which allows some of them only
+    owner({job});
+    for (const unsigned region : {0u, 1u}) {
+      const unsigned index = region + 1;
+      chunk(owner, attach, {0, index, 0, region});
+      chunk(owner, put, {0, index, 0, acknowledged, 2, of_100});
+      chunk(owner, put, {0, index, 0, notifies, 2, of_100, 1, of_100});
+      chunk(owner, get, {0, index, 0, last, 2, 9, of_100});
+      chunk(owner, atomic, {0, index, 0, acknowledged, 2, 9, 2, 8});
+    }
+    chunk(owner, notify, {0, 0, 0, last, nothing, 2});
+    chunk(owner, flush, {0, 0, 0, acknowledged});
+    chunk(owner, detach, {0, 1, 0})(Step::revoke)({1}).write(to, "packet", "one-sided-owner-" + std::to_string(job));
+    Seed origin;
+    origin({job});
+    for (const unsigned kind : {0u, 1u, 2u, 3u, 4u}) origin(Step::access)({kind, 0, 2, kind == 2 ? 2u : of_100, 3});
+    chunk(origin, got, {latest + 1, 0, 0, of_100});
+    chunk(origin, result, {latest, 0, 0});
+    chunk(origin, failed, {0, 0, 0, 1, 4});
+    chunk(origin, executed, {0, 0, 0, 0});
+    chunk(origin, notified, {0, 0, 0, 0})(Step::access)({0, 1, 2, of_200k, 3})(Step::fails)({0});
+    origin.write(to, "packet", "one-sided-origin-" + std::to_string(job));
+  }
+}
+
 /// Multicasts: ours, rank 1's, and one of rank 2 in which we are the parent of rank 1, or rank 1 is ours.
 void multicasts(const fs::path& to) {
   constexpr unsigned type_multicast_rts = 240, type_multicast_cts = 241, type_multicast_done = 242,
@@ -314,6 +349,7 @@ int main(int argc, char** argv) {
   canele::fuzz::packets(argv[1]);
   canele::fuzz::credit(argv[1]);
   canele::fuzz::multicasts(argv[1]);
+  canele::fuzz::one_sided(argv[1]);
   canele::fuzz::addresses(argv[1]);
   canele::fuzz::handshakes(argv[1]);
   canele::fuzz::tcp_streams(argv[1]);

@@ -12,12 +12,14 @@ namespace wire = comm::wire;
 /// Returns a type for a byte; also 0, and a type that does not exist. Most bytes stand for the oldest types, so that
 /// old inputs keep their meaning.
 wire::Type type_of(std::uint8_t byte) {
-  constexpr unsigned first = static_cast<unsigned>(wire::Type::blocked_reply) + 2;
-  constexpr unsigned later =
-      static_cast<unsigned>(wire::Type::solicit_done) + 2 - static_cast<unsigned>(wire::Type::multicast_rts);
-  constexpr unsigned from = 240;
-  return static_cast<wire::Type>(
-      byte < from ? byte % first : static_cast<unsigned>(wire::Type::multicast_rts) + (byte - from) % later);
+  constexpr auto number = [](wire::Type type) { return static_cast<unsigned>(type); };
+  constexpr unsigned first = number(wire::Type::blocked_reply) + 2, from = 240;
+  constexpr unsigned later = number(wire::Type::attach) - number(wire::Type::multicast_rts);
+  constexpr unsigned one_sided = number(wire::Type::notified) + 2 - number(wire::Type::attach);
+  if (byte >= from) return static_cast<wire::Type>(number(wire::Type::multicast_rts) + (byte - from) % later);
+  if (byte >= first_one_sided)
+    return static_cast<wire::Type>(number(wire::Type::attach) + (byte - first_one_sided) % one_sided);
+  return static_cast<wire::Type>(byte % first);
 }
 
 FuzzJob::Options options(std::uint8_t first) {
@@ -183,8 +185,65 @@ Bytes Script::rtr(bool shared) {
   return payload;
 }
 
+/// Returns the payload of a chunk of a one-sided operation: what rank 1 asks of us, or answers.
+Bytes Script::one_sided(wire::Type type, wire::Head& head) {
+  static const std::int32_t errors[] = {CANELE_EACCESS, CANELE_EREVOKED, CANELE_ENOMEM, CANELE_OK, 7};
+  const comm::one_sided::PeerAccess* const access = job_.peer(hostile).one_sided.get();
+  const bool known = access != nullptr && head.session < access->streams.size();
+  const std::uint64_t begun = known ? access->streams[head.session].begun : 0;
+  Bytes payload;
+  if (type >= wire::Type::put && type <= wire::Type::flush && type != wire::Type::got && type != wire::Type::result)
+    append(payload, std::uint32_t{input_.byte()});  // the flags
+  switch (type) {
+    case wire::Type::attach:
+      if (const std::uint8_t which = input_.byte(); which < FuzzJob::regions) {
+        head.tag = word_of(job_.region(which).handle);
+        append(payload, job_.region(which).nonce);
+      } else {
+        append(payload, std::uint64_t{which});
+      }
+      break;
+    case wire::Type::put:
+      head.tag = length();
+      if ((std::to_integer<unsigned>(payload[0]) & wire::access_notifies) == 0) break;
+      [[fallthrough]];
+    case wire::Type::notify:
+      append(payload, wire::Notification{1, length(), head.tag, input_.byte() % 4u, 0});
+      break;
+    case wire::Type::get:
+      head.tag = length();
+      append(payload, wire::GetRange{comm::Handle{name()}, length()});
+      break;
+    case wire::Type::atomic: {
+      head.tag = length();
+      const comm::Handle answer{name()};
+      const std::uint8_t operation = input_.byte(), size = input_.byte();
+      append(payload, wire::AtomicWord{3, 0, answer, operation, size, {}});
+      break;
+    }
+    case wire::Type::result:
+      append(payload, std::uint64_t{5});
+      break;
+    case wire::Type::access_failed:
+      append(payload, errors[input_.byte() % std::size(errors)]);
+      [[fallthrough]];
+    case wire::Type::executed:
+      head.tag = begun - input_.byte();
+      break;
+    case wire::Type::notified:
+      head.tag = (access != nullptr ? access->notifications : 0) - input_.byte();
+      break;
+    default:
+      break;
+  }
+  if (type == wire::Type::put || type == wire::Type::got)
+    payload.resize(payload.size() + std::min<std::uint64_t>(length(), 1000), std::byte{6});
+  return payload;
+}
+
 /// Returns the payload that a chunk of this type has; some types also need a head of their own.
 Bytes Script::payload_of(wire::Type type, wire::Head& head) {
+  if (type >= wire::Type::attach && type <= wire::Type::notified) return one_sided(type, head);
   Bytes payload;
   switch (type) {
     case wire::Type::eager_sync:
@@ -307,6 +366,12 @@ void Script::post_send() {
   job_.send(session, to, tag, size, options, (flags & 8) != 0);
 }
 
+void Script::post_access() {
+  const std::uint8_t what = input_.byte(), lane = input_.byte();
+  const std::uint64_t offset = length(), size = std::min<std::uint64_t>(length(), 200000);
+  job_.access(static_cast<comm::one_sided::AccessKind>(what % 5), lane % 2, offset, size, input_.byte());
+}
+
 void Script::post_receive() {
   const std::size_t session = input_.byte();
   const int from = source();
@@ -373,6 +438,12 @@ void Script::step() {
       break;
     case Step::fails:
       rail().fails(hostile);
+      break;
+    case Step::access:
+      post_access();
+      break;
+    case Step::revoke:
+      job_.revoke(input_.byte());
       break;
     default:
       break;

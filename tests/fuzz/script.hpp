@@ -33,6 +33,8 @@ enum class Step : std::uint8_t {
   bind,
   fails,
   turn,
+  access,  ///< a one-sided operation of ours
+  revoke,  ///< of our memory
   count
 };
 
@@ -57,6 +59,8 @@ inline constexpr std::uint64_t lengths[] = {0,
                                             std::uint64_t{1} << 32,
                                             std::uint64_t{1} << 63,
                                             ~std::uint64_t{0}};
+/// From this value to 239, a byte is the type of a one-sided operation.
+inline constexpr std::uint8_t first_one_sided = 220;
 /// From this value on, a byte names one of the handles that the engine has given away, the latest first.
 inline constexpr std::uint8_t first_handle = 32;
 
@@ -74,10 +78,12 @@ class Script {
   Bytes rts(comm::wire::Head& head);
   Bytes multicast_rts(comm::wire::Head& head);
   Bytes rtr(bool shared);
+  Bytes one_sided(comm::wire::Type type, comm::wire::Head& head);
   void write_line();
   void post_send();
   void post_multicast(std::uint8_t which);
   void post_receive();
+  void post_access();
   void deliver(WireDriver& driver, Bytes packet);
 
   WireDriver& rail() { return job_.driver(input_.byte()); }
