@@ -19,6 +19,7 @@ class InOrder final : public Strategy {
         control_.push_back(item);
         break;
       case Kind::envelope:
+      case Kind::access:
         envelopes_.push_back(item);
         break;
       case Kind::bulk:
@@ -33,6 +34,7 @@ class InOrder final : public Strategy {
         control_.remove(item);
         break;
       case Kind::envelope:
+      case Kind::access:
         envelopes_.remove(item);
         break;
       case Kind::bulk:

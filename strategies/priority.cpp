@@ -159,6 +159,7 @@ class Priority final : public Strategy {
         bulk_.add(item);
         return;
       case Kind::envelope:
+      case Kind::access:
         break;
     }
     ages_.push_back(item);
@@ -183,6 +184,7 @@ class Priority final : public Strategy {
         bulk_.remove(item);
         return;
       case Kind::envelope:
+      case Kind::access:
         break;
     }
     Flow& flow = flow_of(item);
@@ -193,7 +195,7 @@ class Priority final : public Strategy {
   }
 
   void reprioritized(Item& item, std::int32_t /*before*/) override {
-    if (item.kind != Kind::envelope) return;
+    if (item.kind == Kind::control || item.kind == Kind::bulk) return;
     Flow& flow = flow_of(item);
     rebuild_candidates(flow);  // rare, and linear in the flow
     heap_.update(flow);

@@ -26,6 +26,7 @@ enum class Kind : std::uint8_t {
   control,   ///< CTS, FIN, acknowledgement …: small, in order among themselves. Leaves before any envelope that is
              ///< planned later.
   envelope,  ///< eager message or RTS: ordered per flow
+  access,    ///< one-sided operation, or the answer to one: ordered per flow, like an envelope
   bulk       ///< a piece of a granted large transfer: goes alone, as a bulk packet
 };
 
@@ -35,7 +36,7 @@ struct Item {
   bool queued = false;                           ///< between add() and plan()/remove(). Kept by the engine's wrappers
   std::int32_t priority = 0;                     ///< higher leaves sooner
   std::uint32_t size = 0;                        ///< bytes it takes in a packet, header included (bulk: bytes left).
-  std::uint64_t flow_session = 0, flow_tag = 0;  ///< the flow, for envelopes
+  std::uint64_t flow_session = 0, flow_tag = 0;  ///< the flow, for envelopes and accesses
   std::uint64_t age = 0;                         ///< grows with every item given to this peer
   void* scratch[10];                             ///< the strategy's links; add() writes those it reads
 };

@@ -74,7 +74,7 @@ class OneSidedRank {
     std::array<unsigned char, CANELE_KEY_SIZE> key{}, temporary{};
     std::uint32_t slot = 0;
   };
-  /// What this rank knows of a peer, as an origin and as an owner.
+  /// What this rank knows of a peer, as an origin and as a target.
   struct Remote {
     canele_key_t *key = nullptr, *temporary = nullptr;
     Card card;
@@ -162,7 +162,7 @@ class OneSidedRank {
     return sizeof(std::uint64_t) + static_cast<std::uint64_t>(rank_) * part_size + record * longest_record;
   }
 
-  /// Puts some records, of which a few notify the owner, then lets the flush or the last put end.
+  /// Puts some records, of which a few notify the target, then lets the flush or the last put end.
   void put_some(int peer, Remote& remote) {
     doing_ = "puts to rank " + std::to_string(peer);
     std::vector<std::vector<std::byte>> kept;
@@ -187,7 +187,7 @@ class OneSidedRank {
     ended(flushed, peer);
   }
 
-  /// Puts to memory that its owner revokes at some time.
+  /// Puts to memory that its target revokes at some time.
   void put_to_temporary(int peer, Remote& remote) {
     doing_ = "puts to temporary memory of rank " + std::to_string(peer);
     std::vector<std::byte> bytes(dice_.under(4) == 0 ? temporary_size : 64);

@@ -3,7 +3,7 @@
 // Random one-sided operations among all ranks, several at a time, while all kinds of faults happen. One thread.
 //
 // Each rank has a window with a part for each origin, and one word that all ranks add to. An origin writes only to its
-// own part, in records whose words all hold a number that grows. So it knows what it must read, and the owner knows
+// own part, in records whose words all hold a number that grows. So it knows what it must read, and the target knows
 // what a notification must find.
 //
 //   window of a rank:  │ word │ part of rank 0: records …, guard │ part of rank 1 │ …

@@ -109,7 +109,7 @@ State state_of_named(const Peer& peer, const Request& request) {
 void add_queued(const Engine& engine, Rows& rows) CANELE_UNDER_LOCK {
   for (const auto& peer : engine.active_peers) {
     const auto add = [&](const strategies::Item& item, State state) {
-      if (item.kind != strategies::Kind::envelope) return;
+      if (item.kind == strategies::Kind::control || item.kind == strategies::Kind::bulk) return;
       if (!request_of_item(item).is_blocked()) rows.add(request_of_item(item), state);
     };
     const Request* blocked = peer->blocked_sends != nullptr ? peer->blocked_sends->first : nullptr;

@@ -15,7 +15,7 @@
 #include "comm/protocol/credit_receiver.hpp"
 #include "comm/protocol/credit_sender.hpp"
 #include "comm/protocol/one_sided_origin.hpp"
-#include "comm/protocol/one_sided_owner.hpp"
+#include "comm/protocol/one_sided_target.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/rendezvous/async_get.hpp"
@@ -32,9 +32,11 @@ void drop_item(Engine& engine, const Peer& peer, strategies::Item& item) CANELE_
     return;
   }
   Request& request = request_of(item);
-  if (request.role == Request::InternalRole::one_sided)
-    return one_sided::drop(engine, *engine.peers[request.rank], request);
-  if (request.role == Request::InternalRole::one_sided_reply) return one_sided::drop_reply(engine, request);
+  if (item.kind == strategies::Kind::access) {
+    const bool answers = request.role == Request::InternalRole::one_sided_reply;
+    return answers ? one_sided::drop_reply(engine, request)
+                   : one_sided::drop(engine, *engine.peers[request.rank], request);
+  }
   if (request.handle != Handle::none && engine.sends.find(request.handle) == &request)
     engine.sends.remove(request.handle);
   engine.finish(request, peer.error);

@@ -8,15 +8,15 @@
 #include "comm/engine/engine.hpp"
 #include "comm/link/transmit.hpp"
 #include "comm/protocol/credit_receiver.hpp"
-#include "comm/protocol/one_sided_owner.hpp"
+#include "comm/protocol/one_sided_target.hpp"
 
 namespace canele::comm {
 
 inline void Engine::flush_backlogged() {
-  if (!credit.windows_due.empty()) [[unlikely]]
+  if ((credit.windows_due.size() | one_sided.totals_due.size()) != 0) [[unlikely]] {
     credit_receiver::refill_all(*this);
-  if (!one_sided.totals_due.empty()) [[unlikely]]
     one_sided::acknowledge_all(*this);
+  }
   while (!backlogged_peers.empty()) {
     Peer* p = backlogged_peers.back();
     backlogged_peers.pop_back();

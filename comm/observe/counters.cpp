@@ -39,7 +39,7 @@ constexpr std::array<CounterInfo, static_cast<int>(Counter::count)> table = {{
     {"cancelled", "receives cancelled before a message matched"},
     {"rma_put_bytes", "bytes written directly to a peer's memory, to a receive that had sent an RTR"},
     {"rma_get_bytes", "bytes read directly from a peer's memory, e.g. by cross-memory attach"},
-    {"accesses_sent", "one-sided operations sent to the owners of the memory"},
+    {"accesses_sent", "one-sided operations that this rank has begun"},
     {"accesses_executed", "one-sided operations of other ranks executed here, with those that were rejected"},
     {"accesses_rejected", "one-sided operations of other ranks that their key does not allow"},
     {"notifications_received", "notifications delivered to the program"},

@@ -15,10 +15,11 @@
 #include "comm/state/one_sided.hpp"
 #include "comm/state/payload.hpp"
 #include "comm/state/request.hpp"
+#include "comm/state/session.hpp"
 
 namespace canele::comm::post {
 
-/// Returns where the owner's memory is in this process; nullptr: the operation must go by packets. The owner then
+/// Returns where the target's memory is in this process; nullptr: the operation must go by packets. The target then
 /// answers that the memory is revoked, if it is.
 inline std::byte* mapped_memory(const one_sided::RemoteKey& key, const one_sided::Lane& lane) {
   std::byte* const base = key.mapped.load(std::memory_order_relaxed);

@@ -5,7 +5,7 @@
 #include <cassert>
 
 #include "comm/protocol/one_sided_origin.hpp"
-#include "comm/protocol/one_sided_owner.hpp"
+#include "comm/protocol/one_sided_target.hpp"
 #include "comm/protocol/send.hpp"
 #include "ltask/coverage.hpp"
 
@@ -13,14 +13,22 @@ namespace canele::comm::send_path {
 
 using strategies::Item;
 
-void item_sent(Context& context, Item& item) {
-  if (item.kind == strategies::Kind::control) {
-    context.controls.release(static_cast<Control&>(item));
-    return;
-  }
+namespace {
+
+/// An item that is no envelope has left.
+void other_sent(Context& context, Item& item) CANELE_UNDER_LOCK;
+void other_sent(Context& context, Item& item) {
+  if (item.kind == strategies::Kind::control) return context.controls.release(static_cast<Control&>(item));
   Request& request = request_of(item);
-  if (request.role == Request::InternalRole::one_sided) return one_sided::on_written(context, request);
   if (request.role == Request::InternalRole::one_sided_reply) return one_sided::on_reply_written(context, request);
+  one_sided::on_written(context, request);
+}
+
+}  // namespace
+
+void item_sent(Context& context, Item& item) {
+  if (item.kind != strategies::Kind::envelope) return other_sent(context, item);
+  Request& request = request_of(item);
   if (request.stage == Request::Stage::advertising) {
     transition(request, Request::Stage::advertised);  // the send stays blocked until its envelope is taken
   } else if (request.rendezvous || request.synchronous) {

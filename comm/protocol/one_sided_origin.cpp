@@ -37,7 +37,7 @@ bool notifies(const Request& request) {
   const AccessKind operation = operation_of(request);
   return operation == AccessKind::notify || (operation == AccessKind::put && request.slot != 0);
 }
-/// Returns whether the owner answers with data.
+/// Returns whether the target answers with data.
 bool is_answered(const Request& request) {
   const AccessKind operation = operation_of(request);
   return operation == AccessKind::get || (operation == AccessKind::atomic && request.data.base != nullptr);
@@ -92,7 +92,7 @@ bool writes(const Request& request) {
 }
 
 /// Returns whether nothing holds the operation back: an earlier one of several pieces, an earlier get that may still
-/// read what this one writes, or a limit towards the owner.
+/// read what this one writes, or a limit towards the target.
 bool may_begin(const PeerAccess& access, const Stream& stream, const Request& request) {
   if (stream.in_pieces || (stream.gets != 0 && writes(request))) return false;
   if (notifies(request) && access.notifications - access.notifications_taken >= most_notifications) return false;
@@ -122,7 +122,7 @@ void begin(Context& context, Peer& peer, Request& request) {
   enqueue(context, peer, request);
 }
 
-/// Tells the owner by which index this origin names the region.
+/// Tells the target by which index this origin names the region.
 void attach(Context& context, Peer& peer, RemoteKey& key) {
   PeerAccess& access = *peer.one_sided;
   if (access.free_indexes.empty()) {
@@ -142,7 +142,7 @@ void enqueue(Context& context, Peer& peer, Request& request) {
   static_assert(sizeof(wire::AtomicWord) <= sizeof(wire::Notification));
   const std::int32_t priority = request.item.priority;
   request.item = strategies::Item{};
-  request.item.kind = strategies::Kind::envelope;
+  request.item.kind = strategies::Kind::access;
   request.item.priority = priority;
   request.item.flow_session = request.session->number;
   request.item.flow_tag = lane_of(request);
@@ -241,7 +241,7 @@ Verdict on_executed(Context& context, Peer& peer, const wire::Head& head) {
 
 namespace {
 
-/// Ends the operations that the owner has executed. A flush ends only after the answers to what was before it.
+/// Ends the operations that the target has executed. A flush ends only after the answers to what was before it.
 void acknowledge(Context& context, Stream& stream, std::uint16_t lane) {
   while (Request* const request = stream.unacknowledged.front()) {
     if (request->number > stream.executed) return;
@@ -370,7 +370,7 @@ void confirm(Context& context, Stream& stream, std::uint16_t lane, std::uint64_t
     of.all.fetch_sub(std::exchange(stream.all.count, 0), std::memory_order_release);
 }
 
-/// The owner is lost: what was begun is not waited for.
+/// The target is lost: what was begun is not waited for.
 void forget(Context& context, Stream& stream, std::uint16_t lane) {
   Lane& of = context.one_sided.lanes[lane];
   of.effects.fetch_sub(std::exchange(stream.effects.count, 0), std::memory_order_release);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One-sided operations at their origin. one_sided_owner.hpp has the other end, state/one_sided.hpp the picture.
+// One-sided operations at their origin. one_sided_target.hpp has the other end, state/one_sided.hpp the picture.
 //
 //   on_posted ─▶ begin ─▶ backlog ─▶ write ─▶ on_written ─┬─▶ over (no acknowledgement is wanted)
 //      │           ▲                                      └─▶ on_executed, on_got, on_result ─▶ over
@@ -42,7 +42,7 @@ void on_disconnected(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 
 /// Forgets the errors that no flush of the lane has told.
 void forget_errors(Context& context, std::uint16_t lane) CANELE_UNDER_LOCK;
-/// Makes the owner forget the key. No operation with it is pending.
+/// Makes the target forget the key. No operation with it is pending.
 void detach(Context& context, RemoteKey& key) CANELE_UNDER_LOCK;
 
 /// Returns how many bytes of data fit a packet with any operation to any peer.

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "comm/protocol/one_sided_origin.hpp"
-#include "comm/protocol/one_sided_owner.hpp"
+#include "comm/protocol/one_sided_target.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/state/payload.hpp"
 
@@ -27,8 +27,11 @@ std::byte* write_control(const Control& c, std::byte* out) {
 }  // namespace
 
 Written write_item(Context& context, Peer& peer, Item& item, std::byte* out, Packet* staged) {
+  if (item.kind == strategies::Kind::envelope) return write_envelope(context, peer, item, out, staged);
   if (item.kind == strategies::Kind::control) return {write_control(static_cast<Control&>(item), out)};
-  return write_envelope(context, peer, item, out, staged);
+  Request& request = request_of(item);
+  const bool answers = request.role == Request::InternalRole::one_sided_reply;
+  return {answers ? one_sided::write_reply(context, request, out) : one_sided::write(context, peer, request, out)};
 }
 
 namespace {
@@ -51,8 +54,6 @@ bool consume(Context& context, Peer& peer, const Session& session, std::uint64_t
 [[gnu::noinline]] Written write_envelope(Context& context, Peer& peer, Item& item, std::byte* out, Packet* staged) {
   constexpr std::size_t copy_limit = 2048;  // shorter payloads cost a gathering driver less to copy than one more piece
   Request& request = request_of(item);
-  if (request.role == Request::InternalRole::one_sided) return {one_sided::write(context, peer, request, out)};
-  if (request.role == Request::InternalRole::one_sided_reply) return {one_sided::write_reply(context, request, out)};
   const auto session = static_cast<std::uint16_t>(request.session->wire);
   if (request.stage == Request::Stage::advertising) {
     return {context.write_rts(

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One-sided operations: what the owner of memory and its peers know of each other.
+// One-sided operations: what the target of accesses and its peers know of each other.
 //
-// Used by protocol/one_sided_origin and protocol/one_sided_owner. Called by the thread that holds the engine's lock.
+// Used by protocol/one_sided_origin and protocol/one_sided_target. Called by the thread that holds the engine's lock.
 //
-//   origin                                          owner
+//   origin                                          target
 //   RemoteKey ── index ──────────────── attach ───▶ PeerAccess::attached[index] ─▶ Region ─▶ memory
 //   Stream: operations of a lane ────── put … ────▶ PeerAccess::executed[lane]
 //           ▲ unacknowledged, replies ◀─ executed, got, result, access_failed
 //
-// The operations of a stream are numbered in the order in which they are written, which is the order in which the owner
-// executes them. So one total acknowledges all of them. An operation of several pieces holds back those behind it. An
-// answer to a get is read while it is sent, so a get holds back what writes.
+// The operations of a stream are numbered in the order in which they are written, which is the order in which the
+// target executes them. So one total acknowledges all of them. An operation of several pieces holds back those behind
+// it. An answer to a get is read while it is sent, so a get holds back what writes.
 //
-// An operation that the owner cannot execute counts as executed, and `access_failed` tells the reason.
+// An operation that the target cannot execute counts as executed, and `access_failed` tells the reason.
 //
-// Limits at the origin, which the owner checks: answers under way (most_replies, most_reply_bytes), and notifications
-// that the owner's program has not taken (most_notifications).
+// Limits at the origin, which the target checks: answers under way (most_replies, most_reply_bytes), and notifications
+// that the target's program has not taken (most_notifications).
 //
 // Rejected: a region's address and nonce in each operation. An index costs four bytes, and a round trip at no time.
 // Rejected: acknowledgements by operation. Thousands may be under way.
@@ -47,9 +47,9 @@ struct Request;
 
 namespace one_sided {
 
-inline constexpr std::uint32_t most_replies = 64;           ///< answers under way from one owner
+inline constexpr std::uint32_t most_replies = 64;           ///< answers under way from one target
 inline constexpr std::uint64_t most_reply_bytes = 1 << 20;  ///< their bytes, unless there is only one
-inline constexpr std::uint64_t most_notifications = 1024;   ///< from one origin, not taken by the owner's program
+inline constexpr std::uint64_t most_notifications = 1024;   ///< from one origin, not taken by the target's program
 inline constexpr std::uint32_t most_attached = 65'536;      ///< regions that one origin may name at once
 inline constexpr std::uint16_t default_lane = 0;
 
@@ -85,10 +85,10 @@ struct RemoteKey {
   Handle region = Handle::none;
   std::uint64_t nonce = 0, length = 0;
   std::uint32_t access = 0;
-  std::uint32_t index = 0;       ///< the name that the owner knows; 0: it was not told yet
+  std::uint32_t index = 0;       ///< the name that the target knows; 0: it was not told yet
   std::uint64_t operations = 0;  ///< posted and not over
   std::unique_ptr<SharedMemory> shared;
-  std::atomic<std::byte*> mapped{nullptr};  ///< the owner's memory in this process; nullptr: operations go by packets
+  std::atomic<std::byte*> mapped{nullptr};  ///< the target's memory in this process; nullptr: operations go by packets
 };
 
 /// A lane counts the operations that go by packets, so that a thread without the lock knows when it may access mapped
@@ -120,13 +120,13 @@ struct Unconfirmed {
 /// The operations of one lane to one peer, at the origin.
 struct Stream {
   std::uint64_t begun = 0;      ///< number of the last operation that was begun
-  std::uint64_t executed = 0;   ///< total that the owner has told
+  std::uint64_t executed = 0;   ///< total that the target has told
   std::uint64_t confirmed = 0;  ///< number up to which all are executed, as answers tell, too
   Unconfirmed effects, all;     ///< what Lane::effects and Lane::all count of this stream
   RequestList waiting;          ///< not begun: in the order of their posts
   RequestList unacknowledged;   ///< begun, and `executed` must reach their number
   RequestList replies;          ///< begun, and their answer must come
-  std::uint64_t gets = 0;       ///< in `replies`: the owner may still read for them
+  std::uint64_t gets = 0;       ///< in `replies`: the target may still read for them
   bool in_pieces = false;       ///< the last one that was begun has pieces to come
   int error = 0;                ///< first one of an operation without completion, since the last flush
 };
@@ -141,8 +141,8 @@ struct Notification : QueueNode, CallOp {
   Notification* next_free = nullptr;
 };
 
-/// The operations of one lane of a peer, at the owner.
-struct OwnerLane {
+/// The operations of one lane of a peer, at the target.
+struct TargetLane {
   std::uint64_t executed = 0;  ///< total
   int failed_put = 0;          ///< why a piece of the put that is under way was rejected
 };
@@ -157,9 +157,9 @@ struct PeerAccess {
   std::uint64_t reply_bytes = 0;
   std::uint64_t notifications = 0, notifications_taken = 0;  ///< totals
 
-  // As an owner.
+  // As a target.
   std::vector<Handle> attached;           ///< regions, by index
-  std::vector<OwnerLane> lanes;           ///< by number
+  std::vector<TargetLane> lanes;          ///< by number
   std::vector<std::uint16_t> acks_due;    ///< lanes whose total is to be sent
   std::uint32_t serving = 0;              ///< answers that are being sent
   std::uint64_t notified = 0, taken = 0;  ///< totals of notifications: come, and taken by the program

@@ -146,19 +146,19 @@ void one_sided(const fs::path& to) {
     return seed({0});
   };
   for (const unsigned job : {job_shm, job_tcp, job_shm_and_tcp}) {
-    Seed owner;  // each operation on the first region, and on the second, which allows some of them only
-    owner({job});
+    Seed target;  // each operation on the first region, and on the second, which allows some of them only
+    target({job});
     for (const unsigned region : {0u, 1u}) {
       const unsigned index = region + 1;
-      chunk(owner, attach, {0, index, 0, region});
-      chunk(owner, put, {0, index, 0, acknowledged, 2, of_100});
-      chunk(owner, put, {0, index, 0, notifies, 2, of_100, 1, of_100});
-      chunk(owner, get, {0, index, 0, last, 2, 9, of_100});
-      chunk(owner, atomic, {0, index, 0, acknowledged, 2, 9, 2, 8});
+      chunk(target, attach, {0, index, 0, region});
+      chunk(target, put, {0, index, 0, acknowledged, 2, of_100});
+      chunk(target, put, {0, index, 0, notifies, 2, of_100, 1, of_100});
+      chunk(target, get, {0, index, 0, last, 2, 9, of_100});
+      chunk(target, atomic, {0, index, 0, acknowledged, 2, 9, 2, 8});
     }
-    chunk(owner, notify, {0, 0, 0, last, nothing, 2});
-    chunk(owner, flush, {0, 0, 0, acknowledged});
-    chunk(owner, detach, {0, 1, 0})(Step::revoke)({1}).write(to, "packet", "one-sided-owner-" + std::to_string(job));
+    chunk(target, notify, {0, 0, 0, last, nothing, 2});
+    chunk(target, flush, {0, 0, 0, acknowledged});
+    chunk(target, detach, {0, 1, 0})(Step::revoke)({1}).write(to, "packet", "one-sided-target-" + std::to_string(job));
     Seed origin;
     origin({job});
     for (const unsigned kind : {0u, 1u, 2u, 3u, 4u}) origin(Step::access)({kind, 0, 2, kind == 2 ? 2u : of_100, 3});

@@ -2,11 +2,11 @@
  *
  * one_sided.h - access to the memory of other ranks: put, get, atomic operations, notifications.
  *
- * A rank registers memory and gives its key, a few bytes, to other ranks. These access the memory without a call of the
- * rank that owns it. That rank's library serves them: its progress does, also while the program computes, if a worker
- * or an on-demand thread runs (see canele_worker_use).
+ * The target registers memory and gives its key, a few bytes, to other ranks, the origins. An origin accesses the
+ * memory without a call of the target. The target's library serves it: its progress does, also while the program
+ * computes, if a worker or an on-demand thread runs (see canele_worker_use).
  *
- *     owner:   canele_memory_register ─▶ canele_memory_key ─▶ bytes, sent by any message
+ *     target:  canele_memory_register ─▶ canele_memory_key ─▶ bytes, sent by any message
  *     origin:  canele_key_open ─▶ canele_put, canele_get, canele_atomic ... ─▶ canele_key_close
  *
  * Order: operations of one lane to one rank take effect in the order of their posts. Operations of different lanes have
@@ -14,12 +14,12 @@
  * follows a get in its lane leaves only when the get has ended; another lane avoids that wait.
  *
  * Completion: `done` of the options means that the operation is over everywhere. Of a put: the bytes are visible in the
- * owner's memory. Of a get or an atomic operation: the result is here. An operation without a completion is covered by
+ * target's memory. Of a get or an atomic operation: the result is here. An operation without a completion is covered by
  * canele_flush.
  *
  * The conventions of canele.h and post.h hold for every function below. In addition:
  * - Offsets are in bytes from the beginning of the registered memory.
- * - An access is checked at the owner, against the key. What is not allowed ends with an error at the origin, and
+ * - An access is checked at the target, against the key. What is not allowed ends with an error at the origin, and
  *   touches no memory: CANELE_EACCESS (beyond the memory, or a kind of access that the key does not allow),
  *   CANELE_EREVOKED (the memory is no longer registered). */
 #ifndef CANELE_ONE_SIDED_H
@@ -54,7 +54,7 @@ CANELE_API int canele_memory_register(canele_engine_t *engine, void *base, size_
 
 /** Allocates `length` zero bytes for access by the other ranks, and registers them; *base gets the address. Ranks of
  * this host access such memory directly, if they can map it: their operations are copies and atomic operations of the
- * calling thread, also while the owner does not respond. Else like canele_memory_register; canele_memory_free also
+ * calling thread, also while the target does not respond. Else like canele_memory_register; canele_memory_free also
  * frees the bytes. CANELE_ENOMEM: no memory, or no descriptor. */
 CANELE_API int canele_memory_allocate(canele_engine_t *engine, size_t length, const canele_memory_options_t *options,
                                       void **base, canele_memory_t **memory);
@@ -73,14 +73,14 @@ CANELE_API int canele_memory_key(const canele_memory_t *memory, void *key);
 /** Memory of a rank, as an origin sees it. */
 typedef struct canele_key canele_key_t;
 
-/** Opens a key. Local operation: the owner is told before the first access. CANELE_EINVAL: the bytes are no key of this
- * job. CANELE_EVERSION: they are of another version of the library. */
+/** Opens a key. Local operation: the target is told before the first access. CANELE_EINVAL: the bytes are no key of
+ * this job. CANELE_EVERSION: they are of another version of the library. */
 CANELE_API int canele_key_open(canele_engine_t *engine, const void *bytes, canele_key_t **key);
 
 /** Closes a key; the handle is invalid afterwards. CANELE_EBUSY while operations with it are pending. */
 CANELE_API int canele_key_close(canele_key_t *key);
 
-/** Address of the owner's memory in this process, valid until canele_key_close. Meant for plain loads and stores; the
+/** Address of the target's memory in this process, valid until canele_key_close. Meant for plain loads and stores; the
  * program synchronises them. CANELE_EDRIVER: this process cannot map the memory. */
 CANELE_API int canele_key_map(canele_key_t *key, void **address);
 
@@ -120,7 +120,7 @@ typedef struct canele_access_options {
   canele_completion_t done; /**< see "Completion" above. POLL needs a request. */
   canele_lane_t *lane;      /**< NULL: the engine's default lane. */
   int32_t priority;         /**< higher leaves sooner, if the strategy supports it; not before others of its lane. */
-  uint32_t slot;            /**< of a put: notification at the owner, after the data is visible; 0: none. */
+  uint32_t slot;            /**< of a put: notification at the target, after the data is visible; 0: none. */
   uint64_t immediate;       /**< what the notification carries. */
 } canele_access_options_t;
 

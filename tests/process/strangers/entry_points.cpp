@@ -56,6 +56,9 @@ struct Length {
 /// A zeroed object of the caller's, a new one for each call.
 template <class T>
 struct Fresh {};
+/// The same, which may be NULL.
+template <class T>
+struct OptionalFresh {};
 
 template <class T>
 T value(const T& plain) {
@@ -80,9 +83,16 @@ T* value(const Fresh<T>&) {
 }
 
 template <class T>
+T* value(const OptionalFresh<T>&) {
+  return value(Fresh<T>{});
+}
+
+template <class T>
 struct IsOptional : std::false_type {};
 template <class T>
 struct IsOptional<Optional<T>> : std::true_type {};
+template <class T>
+struct IsOptional<OptionalFresh<T>> : std::true_type {};
 template <class T>
 struct IsKept : std::false_type {};
 template <class T>
@@ -321,7 +331,7 @@ void add_one_sided() {
   notify.slot = world.slot;
   canele_memory_key(world.memory, bytes);
   canele_engine_t* const e = world.engine;
-  const Fresh<canele_request_t> request;
+  const OptionalFresh<canele_request_t> request;
   const Optional<canele_access_options_t*> usual{&options};
   const Any<std::uint64_t> offset{8}, number{1};
   ADD(refused, canele_memory_register, e, world.bytes, Length{64}, Optional<canele_memory_options_t*>{nullptr},

@@ -21,7 +21,7 @@ constexpr std::size_t window = 1 << 20;
 
 struct Case {
   const char* driver;
-  int owner;            ///< rank that has the memory; rank 0 accesses it
+  int target;           ///< rank that has the memory; rank 0 accesses it
   bool mapped = false;  ///< the library allocates the memory, so that rank 0 maps it
 };
 
@@ -31,8 +31,8 @@ class OneSided : public testing::TestWithParam<Case> {
       : job_({2, {comm::find_driver("self"), comm::find_driver(GetParam().driver)}, "aggregate", {}}),
         memory_(window + 2 * guard, guard_byte) {
     void* allocated = memory_.data() + guard;
-    const int code = mapped() ? canele_memory_allocate(job_.handle(owner()), window, nullptr, &allocated, &registered_)
-                              : canele_memory_register(job_.handle(owner()), allocated, window, nullptr, &registered_);
+    const int code = mapped() ? canele_memory_allocate(job_.handle(target()), window, nullptr, &allocated, &registered_)
+                              : canele_memory_register(job_.handle(target()), allocated, window, nullptr, &registered_);
     EXPECT_EQ(code, CANELE_OK) << canele_error_detail();
     base_ = static_cast<unsigned char*>(allocated);
     unsigned char bytes[CANELE_KEY_SIZE];
@@ -50,7 +50,7 @@ class OneSided : public testing::TestWithParam<Case> {
     }
   }
 
-  int owner() const { return GetParam().owner; }
+  int target() const { return GetParam().target; }
   bool mapped() const { return GetParam().mapped; }
   unsigned char* base() { return base_; }
   int put(std::uint64_t offset, const std::vector<std::uint8_t>& bytes, canele_request_t* request,
@@ -64,7 +64,7 @@ class OneSided : public testing::TestWithParam<Case> {
   }
   int flush() {
     canele_request_t request{};
-    EXPECT_EQ(canele_flush(job_.handle(0), owner(), nullptr, &request), CANELE_OK) << canele_error_detail();
+    EXPECT_EQ(canele_flush(job_.handle(0), target(), nullptr, &request), CANELE_OK) << canele_error_detail();
     EXPECT_TRUE(job_.finish(request));
     return status_of(request).error;
   }
@@ -172,14 +172,14 @@ TEST_P(OneSided, NotificationComesAfterTheData) {
   then.object = &queue;
   then.user = &queue;
   std::uint32_t slot = 0;
-  ASSERT_EQ(canele_notification_open(job_.handle(owner()), &then, &slot), CANELE_OK) << canele_error_detail();
+  ASSERT_EQ(canele_notification_open(job_.handle(target()), &then, &slot), CANELE_OK) << canele_error_detail();
   canele_access_options_t with = options();
   with.slot = slot;
   std::uint64_t got = 0;
   std::vector<std::vector<std::uint8_t>> kept;
   const auto take = [&] {
     canele_entry_t entry{};
-    while (canele_queue_take(job_.handle(owner()), &queue, &entry, 1) == 1) {
+    while (canele_queue_take(job_.handle(target()), &queue, &entry, 1) == 1) {
       EXPECT_EQ(entry.kind, static_cast<std::uint32_t>(CANELE_ENTRY_NOTIFICATION));
       EXPECT_EQ(entry.user, &queue);
       EXPECT_EQ(entry.source, 0);
@@ -206,9 +206,9 @@ TEST_P(OneSided, NotificationComesAfterTheData) {
     take();
     return got == puts;
   }));
-  EXPECT_EQ(canele_notification_close(job_.handle(owner()), slot), CANELE_OK);
+  EXPECT_EQ(canele_notification_close(job_.handle(target()), slot), CANELE_OK);
   canele_request_t request{};
-  ASSERT_EQ(canele_notify(job_.handle(0), owner(), &with, &request), CANELE_OK);
+  ASSERT_EQ(canele_notify(job_.handle(0), target(), &with, &request), CANELE_OK);
   ASSERT_TRUE(job_.finish(request));
   EXPECT_EQ(status_of(request).error, CANELE_EREVOKED);
 }
@@ -247,7 +247,7 @@ TEST_P(OneSided, MappedAndOtherMemoryInOneLane) {
   canele_memory_t* memory = nullptr;
   canele_key_t* key = nullptr;
   unsigned char packed[CANELE_KEY_SIZE];
-  ASSERT_EQ(canele_memory_register(job_.handle(owner()), other.data(), window, nullptr, &memory), CANELE_OK);
+  ASSERT_EQ(canele_memory_register(job_.handle(target()), other.data(), window, nullptr, &memory), CANELE_OK);
   ASSERT_EQ(canele_memory_key(memory, packed), CANELE_OK);
   ASSERT_EQ(canele_key_open(job_.handle(0), packed, &key), CANELE_OK);
   EXPECT_EQ(canele_key_map(key, &there), CANELE_EDRIVER);
@@ -360,7 +360,7 @@ TEST_P(OneSided, RandomKeysHarmNothing) {
 
 using OneSidedDeath = testing::TestWithParam<const char*>;
 
-/// The owner ends while operations of every kind wait, are written, or await their answer.
+/// The target ends while operations of every kind wait, are written, or await their answer.
 TEST_P(OneSidedDeath, EndsWhatIsPending) {
   LocalJob job({2, {comm::find_driver("self"), comm::find_driver(GetParam())}, "aggregate", {}});
   std::vector<unsigned char> memory(window);
@@ -407,7 +407,7 @@ INSTANTIATE_TEST_SUITE_P(All, OneSided,
                          testing::Values(Case{"shm", 1}, Case{"tcp", 1}, Case{"shm", 0}, Case{"shm", 1, true},
                                          Case{"tcp", 1, true}, Case{"shm", 0, true}),
                          [](const auto& one) {
-                           const std::string name = one.param.owner == 0 ? "self" : one.param.driver;
+                           const std::string name = one.param.target == 0 ? "self" : one.param.driver;
                            return one.param.mapped ? name + "_mapped" : name;
                          });
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Chunks of one-sided operations that no honest rank sends, and accesses that the owner must reject.
+// Chunks of one-sided operations that no honest rank sends, and accesses that the target must reject.
 //
 // Chunks are handed to the parser directly, so that every byte can be wrong; the sanitizer builds run this test, too.
 #include <canele/one_sided.h>
@@ -83,7 +83,7 @@ class OneSidedHostile : public testing::Test {
     const comm::one_sided::Region& region = region_of(memory);
     return give(Type::attach, word_of(region.handle), index, Bytes() + (region.nonce ^ wrong_nonce));
   }
-  /// Returns how many operations of rank 0 the owner has rejected.
+  /// Returns how many operations of rank 0 the target has rejected.
   std::uint64_t rejected() { return job_.engine(1).counters.read(comm::Counter::accesses_rejected); }
   void expect_rejected(Type type, std::uint64_t offset, std::uint32_t index, const Bytes& payload) {
     const std::uint64_t before = rejected();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One-sided operations at the owner of the memory: each chunk is checked against its region, and executed at once.
+// One-sided operations at the target: each chunk is checked against its region, and executed at once.
 //
 //   on_attach ─▶ index ─▶ region            executed ──(end of the batch)──▶ acknowledge_all
 //   on_put, on_get, on_atomic, on_notify, on_flush ─▶ executed, or access_failed

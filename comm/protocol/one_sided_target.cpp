@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One-sided operations at the owner.
-#include "comm/protocol/one_sided_owner.hpp"
+// One-sided operations at the target.
+#include "comm/protocol/one_sided_target.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -29,7 +29,7 @@ PeerAccess& access_of(Peer& peer) {
   return *peer.one_sided;
 }
 
-OwnerLane& lane_of(PeerAccess& access, std::uint16_t lane) {
+TargetLane& lane_of(PeerAccess& access, std::uint16_t lane) {
   if (access.lanes.size() <= lane) access.lanes.resize(lane + std::size_t{1});
   return access.lanes[lane];
 }
@@ -116,6 +116,7 @@ Verdict on_get(Context& context, Peer& peer, const wire::Head& head, Payload pay
   ++region->replies;
   ++access.serving;
   ++context.pending_sends;
+  reply->item.kind = strategies::Kind::access;
   reply->item.flow_session = reply->session->number;
   reply->item.flow_tag = head.session;
   reply->item.size =
@@ -139,6 +140,7 @@ void on_reply_written(Context& context, Request& reply) {
   const std::int32_t priority = reply.item.priority;
   const std::uint64_t session = reply.item.flow_session, lane = reply.item.flow_tag;
   reply.item = strategies::Item{};
+  reply.item.kind = strategies::Kind::access;
   reply.item.priority = priority;
   reply.item.flow_session = session;
   reply.item.flow_tag = lane;
