@@ -116,6 +116,7 @@ std::uint64_t OnDemandProgress::first_ns() const {
 /// Returns the length of the next nap in nanoseconds. See Pace.
 std::uint64_t OnDemandProgress::nap_length() {
   if (expedited()) return pace_.first_ns / 2;
+  if (source_.serves_others()) return pace_.first_ns;
   if (nap_ns_ < pace_.longest_ns) return nap_ns_;
   return pace_.longest_ns - platform_.now_ns() % pace_.longest_ns;
 }

@@ -69,6 +69,9 @@ class ProgressSource : public Progress {
   virtual bool heeds_arrivals() { return false; }
   /// Returns whether help is urgent, because the pending work waits for this process only. Any thread, no lock.
   virtual bool is_urgent() const { return true; }
+  /// Returns whether other processes may need this one at any time, also while nothing is pending here. Naps are then
+  /// short. Any thread, no lock.
+  virtual bool serves_others() const { return false; }
   /// Returns where the program computes, as far as is known (OS index); -1: unknown. Any thread, no lock.
   virtual int program_unit() const { return -1; }
   /// Returns where the bound worker runs; -1: there is none. That unit is never idle when the worker is stuck.

@@ -218,13 +218,16 @@ int canele_notification_open(canele_engine_t* engine, const canele_completion_t*
                  std::string(call) + ": the completion is POLL or NONE; expected: one that is delivered");
   Engine& e = engine_of(engine);
   if (const int code = enable(e, call); code != CANELE_OK) return code;
-  const EngineGuard guard(e);
-  auto& slots = e.one_sided.slots;
-  std::size_t index = 0;
-  while (index < slots.size() && slots[index].open) ++index;
-  if (index == slots.size()) slots.emplace_back();
-  slots[index] = {*then, true};
-  *slot = static_cast<std::uint32_t>(index + 1);
+  {
+    const EngineGuard guard(e);
+    auto& slots = e.one_sided.slots;
+    std::size_t index = 0;
+    while (index < slots.size() && slots[index].open) ++index;
+    if (index == slots.size()) slots.emplace_back();
+    slots[index] = {*then, true};
+    *slot = static_cast<std::uint32_t>(index + 1);
+  }
+  expose(e);
   return CANELE_OK;
 } catch (...) {
   return caught();
@@ -240,6 +243,7 @@ int canele_notification_close(canele_engine_t* engine, uint32_t slot) try {
   if (slot == 0 || slot > slots.size() || !slots[slot - 1].open)
     return error(CANELE_EINVAL, std::string(call) + ": slot " + std::to_string(slot) + " is not open");
   slots[slot - 1].open = false;
+  e.exposed.fetch_sub(1, std::memory_order_relaxed);
   return CANELE_OK;
 } catch (...) {
   return caught();
@@ -315,6 +319,7 @@ int post_to_rank(const char* call, AccessKind operation, canele_engine_t* engine
   AccessOptions read;
   if (const int code = read_options(options, notifies, call, &read); code != CANELE_OK) return code;
   if (notifies && read.slot == 0) return missing(call, "options->slot");
+  if (fork::in_child) return reject_in_child(call);
   Engine& e = engine_of(engine);
   if (rank < 0 || rank >= e.size) {
     return error(CANELE_ERANK, std::string(call) + ": rank " + std::to_string(rank) + "; expected: 0 to " +

@@ -40,6 +40,12 @@ class CANELE_SCOPED_CAPABILITY EngineGuard {
 /// answer.
 int enable(Engine& engine, const char* call);
 
+/// Counts memory or a slot that other ranks access from now on: the on-demand thread stays ready for them.
+inline void expose(Engine& engine) {
+  engine.exposed.fetch_add(1, std::memory_order_relaxed);
+  engine.after_submit();  // it may be parked
+}
+
 inline int missing(const char* call, const char* what) {
   return error(CANELE_EINVAL, std::string(call) + ": " + what + " must be given");
 }

@@ -2,7 +2,7 @@
 //
 // Decides when the on-demand thread (ltask/on_demand_progress.hpp) is needed. It is needed if requests are pending and
 // no thread has polled for them since the last check. It is also needed if the worker is inside a callback, or has lost
-// its core.
+// its core. Memory and notification slots that other ranks access count as a pending request.
 //
 // Called by the thread that checks and by the thread that helps, never by both at once.
 // Any thread may call relieve_on_demand_thread().
@@ -61,7 +61,7 @@ bool Engine::unfinished() {
   const bool yes = unsent || sessions.pending() != 0 || multicasts.session.pending != 0 || large.active_copies != 0 ||
                    large.buffered_sends != nullptr;
   unlock();
-  return yes || has_tasks();
+  return yes || has_tasks() || serves_others();
 }
 
 bool Engine::others_progress() {

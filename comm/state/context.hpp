@@ -195,6 +195,9 @@ class Context {
   std::vector<std::unique_ptr<DriverInstance>> instances;  ///< in order of preference; constant after create().
   matching::CacheWarmer cache_warmer;                      ///< warms the matcher's memory.
 
+  /// Number of memory regions and notification slots. The on-demand thread reads it without the lock.
+  std::atomic<std::uint32_t> exposed{0};
+
   // ---- under the lock -------------------------------------------------------------------------------------------
   std::unique_ptr<Peer*[]> peers CANELE_LOCKED;
   std::vector<std::unique_ptr<Peer>> active_peers CANELE_LOCKED;
