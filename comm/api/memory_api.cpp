@@ -78,7 +78,7 @@ canele_memory_t* add_region(Engine& engine, std::unique_ptr<Region> region) {
     const EngineGuard guard(engine);
     region->handle = engine.one_sided.regions.add(*region);
   }
-  expose(engine);
+  make_accessible(engine);
   return reinterpret_cast<canele_memory_t*>(region.release());
 }
 
@@ -172,7 +172,7 @@ int canele_memory_free(canele_memory_t* memory) try {
     const EngineGuard guard(engine);
     engine.one_sided.regions.remove(region.handle);
   }
-  engine.exposed.fetch_sub(1, std::memory_order_relaxed);
+  engine.accessible.fetch_sub(1, std::memory_order_relaxed);
   while (replies() != 0) {
     if (engine.step() == 0) engine.platform.yield();
   }

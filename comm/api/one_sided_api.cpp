@@ -227,7 +227,7 @@ int canele_notification_open(canele_engine_t* engine, const canele_completion_t*
     slots[index] = {*then, true};
     *slot = static_cast<std::uint32_t>(index + 1);
   }
-  expose(e);
+  make_accessible(e);
   return CANELE_OK;
 } catch (...) {
   return caught();
@@ -243,7 +243,7 @@ int canele_notification_close(canele_engine_t* engine, uint32_t slot) try {
   if (slot == 0 || slot > slots.size() || !slots[slot - 1].open)
     return error(CANELE_EINVAL, std::string(call) + ": slot " + std::to_string(slot) + " is not open");
   slots[slot - 1].open = false;
-  e.exposed.fetch_sub(1, std::memory_order_relaxed);
+  e.accessible.fetch_sub(1, std::memory_order_relaxed);
   return CANELE_OK;
 } catch (...) {
   return caught();

@@ -41,8 +41,8 @@ class CANELE_SCOPED_CAPABILITY EngineGuard {
 int enable(Engine& engine, const char* call);
 
 /// Counts memory or a slot that other ranks access from now on: the on-demand thread stays ready for them.
-inline void expose(Engine& engine) {
-  engine.exposed.fetch_add(1, std::memory_order_relaxed);
+inline void make_accessible(Engine& engine) {
+  engine.accessible.fetch_add(1, std::memory_order_relaxed);
   engine.after_submit();  // it may be parked
 }
 

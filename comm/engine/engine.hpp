@@ -119,7 +119,7 @@ class Engine final : public Context, public ltask::ProgressSource {
     return driver_set.system_peers.load(std::memory_order_relaxed) != 0 || progress.worker.active();
   }
   /// Returns whether the program has memory or notification slots that other ranks access.
-  bool serves_others() const override { return exposed.load(std::memory_order_relaxed) != 0; }
+  bool serves_others() const override { return accessible.load(std::memory_order_relaxed) != 0; }
   /// Returns how often a polling thread has lost its core to other threads for a long time.
   std::uint64_t core_losses() const noexcept {
     return progress.worker.core_losses() + progress.on_demand.core_losses() + progress.waiters.contention.times();

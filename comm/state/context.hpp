@@ -196,7 +196,7 @@ class Context {
   matching::CacheWarmer cache_warmer;                      ///< warms the matcher's memory.
 
   /// Number of memory regions and notification slots. The on-demand thread reads it without the lock.
-  std::atomic<std::uint32_t> exposed{0};
+  std::atomic<std::uint32_t> accessible{0};
 
   // ---- under the lock -------------------------------------------------------------------------------------------
   std::unique_ptr<Peer*[]> peers CANELE_LOCKED;

@@ -18,6 +18,7 @@
  * canele_flush.
  *
  * The conventions of canele.h and post.h hold for every function below. In addition:
+ * - Memory, keys, lanes and slots are freed or closed before canele_finalize.
  * - Offsets are in bytes from the beginning of the registered memory.
  * - An access is checked at the target, against the key. What is not allowed ends with an error at the origin, and
  *   touches no memory: CANELE_EACCESS (beyond the memory, or a kind of access that the key does not allow),

@@ -88,19 +88,19 @@ T* value(const OptionalFresh<T>&) {
 }
 
 template <class T>
-struct IsOptional : std::false_type {};
+inline constexpr bool is_optional = false;
 template <class T>
-struct IsOptional<Optional<T>> : std::true_type {};
+inline constexpr bool is_optional<Optional<T>> = true;
 template <class T>
-struct IsOptional<OptionalFresh<T>> : std::true_type {};
+inline constexpr bool is_optional<OptionalFresh<T>> = true;
 template <class T>
-struct IsKept : std::false_type {};
+inline constexpr bool is_kept = false;
 template <class T>
-struct IsKept<Kept<T>> : std::true_type {};
+inline constexpr bool is_kept<Kept<T>> = true;
 template <class T>
-struct IsAny : std::false_type {};
+inline constexpr bool is_any = false;
 template <class T>
-struct IsAny<Any<T>> : std::true_type {};
+inline constexpr bool is_any<Any<T>> = true;
 
 // ---- what is called -------------------------------------------------------------------------------------------------
 
@@ -148,18 +148,18 @@ int misuse(const std::string& name, R (*function)(P...), const std::tuple<A...>&
       return apply<R>(function, arguments);
     };
     const std::string number = "argument " + std::to_string(At + 1);
-    if constexpr (IsKept<Given>::value) {
+    if constexpr (is_kept<Given>) {
       return;
     } else if constexpr (std::is_pointer_v<Type>) {
       const long answer = with(nullptr);
-      if (std::is_same_v<R, int> && !IsOptional<Given>::value && answer != CANELE_EINVAL)
+      if (std::is_same_v<R, int> && !is_optional<Given> && answer != CANELE_EINVAL)
         wrong += complain(name, number + " is NULL", answer);
     } else if constexpr (std::is_same_v<Given, Length>) {
       for (const std::size_t bad : {std::size_t{PTRDIFF_MAX} + 1, SIZE_MAX}) {
         const long answer = with(static_cast<Type>(bad));
         if (std::is_same_v<R, int> && answer != CANELE_EINVAL) wrong += complain(name, number + " is huge", answer);
       }
-    } else if constexpr (IsAny<Given>::value) {
+    } else if constexpr (is_any<Given>) {
       for (const auto bad : {INT64_MIN, INT64_MAX, std::int64_t{INT_MIN}, std::int64_t{INT_MAX}, std::int64_t{-1}})
         with(static_cast<Type>(bad));
     }
@@ -552,12 +552,14 @@ int fork_in_job() {
   add_all();
   exchange(20, &wrong);
   must(canele_barrier(world.session), "barrier");
-  if (rank == 0) {
+  canele_request_t receive{}, send{};
+  char in[8];
+  const std::string out = rank == 0 ? "parent" : "child", expected = rank == 0 ? "child" : "parent";
+  must(canele_irecv(world.session, world.peer, 78, CANELE_TAG_EXACT, in, sizeof in, &receive), "irecv");
+  if (rank != 0) must(canele_wait(&receive, nullptr), "wait for a receive");
+  must(canele_isend(world.session, world.peer, 78, out.c_str(), out.size() + 1, &send), "isend");
+  if (rank == 0) {  // its message is in progress while the child lives
     std::fflush(stdout);
-    canele_request_t receive{}, send{};
-    char in[8], out[8] = "parent";
-    must(canele_irecv(world.session, 1, 78, CANELE_TAG_EXACT, in, sizeof in, &receive), "irecv");
-    must(canele_isend(world.session, 1, 78, out, sizeof out, &send), "isend");  // in progress while the child lives
     const pid_t pid = fork();
     if (pid == 0) std::_Exit(call_all_in_child());
     int how = 0;
@@ -567,17 +569,9 @@ int fork_in_job() {
       ++wrong;
     }
     must(canele_wait(&receive, nullptr), "wait for a receive");
-    must(canele_wait(&send, nullptr), "wait for a send");
-    if (std::strcmp(in, "child") != 0) ++wrong;
-  } else {
-    canele_request_t receive{}, send{};
-    char in[8], out[8] = "child";
-    must(canele_irecv(world.session, 0, 78, CANELE_TAG_EXACT, in, sizeof in, &receive), "irecv");
-    must(canele_wait(&receive, nullptr), "wait for a receive");
-    must(canele_isend(world.session, 0, 78, out, sizeof out, &send), "isend");
-    must(canele_wait(&send, nullptr), "wait for a send");
-    if (std::strcmp(in, "parent") != 0) ++wrong;
   }
+  must(canele_wait(&send, nullptr), "wait for a send");
+  if (in != expected) ++wrong;
   exchange(200, &wrong);
   canele_data_t whole = canele_data_contiguous(world.bytes, 1);
   must(canele_receive_bind(&world.held, &whole), "bind");
