@@ -10,6 +10,8 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "unit/engine/local_job.hpp"
@@ -268,6 +270,60 @@ TEST_P(OneSided, MappedAndOtherMemoryInOneLane) {
   }
   EXPECT_EQ(canele_key_close(key), CANELE_OK);
   EXPECT_EQ(canele_memory_free(memory), CANELE_OK);
+}
+
+/// More notifications than may be under way: the others wait at their origin until the program takes some.
+TEST_P(OneSided, NotificationsWaitForTheProgram) {
+  constexpr std::uint64_t notifications = 3000;
+  canele_queue_t queue{};
+  canele_completion_t then{};
+  then.kind = CANELE_COMPLETE_QUEUE;
+  then.object = &queue;
+  canele_access_options_t with = options();
+  ASSERT_EQ(canele_notification_open(job_.handle(target()), &then, &with.slot), CANELE_OK);
+  for (with.immediate = 0; with.immediate < notifications; ++with.immediate)
+    ASSERT_EQ(canele_notify(job_.handle(0), target(), &with, nullptr), CANELE_OK);
+  canele_entry_t entry{};
+  std::uint64_t taken = 0;
+  ASSERT_TRUE(job_.until([&] {
+    while (canele_queue_take(job_.handle(target()), &queue, &entry, 1) == 1) {
+      EXPECT_EQ(entry.immediate, taken);
+      ++taken;
+    }
+    return taken == notifications;
+  }));
+  EXPECT_EQ(flush(), CANELE_OK);
+  EXPECT_EQ(canele_notification_close(job_.handle(target()), with.slot), CANELE_OK);
+}
+
+/// A get without a completion of its own: the flush ends when its data is here.
+TEST_P(OneSided, FlushCoversGets) {
+  std::vector<std::uint8_t> into(300'000);
+  std::fill_n(base(), into.size(), static_cast<unsigned char>(3));
+  const canele_data_t data = canele_data_contiguous(into.data(), into.size());
+  ASSERT_EQ(canele_get(key_, 0, &data, nullptr, nullptr), CANELE_OK);
+  EXPECT_EQ(flush(), CANELE_OK);
+  EXPECT_EQ(std::count(into.begin(), into.end(), 3), std::ptrdiff_t{300'000});
+}
+
+/// The target frees memory while it answers a get: it blocks until the data has left.
+TEST_P(OneSided, MemoryIsFreedAfterItsAnswers) {
+  if (mapped()) GTEST_SKIP() << "for registered memory";
+  std::fill_n(base(), window, static_cast<unsigned char>(4));
+  std::vector<std::uint8_t> into(window);
+  canele_request_t request{};
+  ASSERT_EQ(get(0, into, &request), CANELE_OK);
+  while (job_.engine(target()).counters.read(comm::Counter::accesses_executed) == 0) {
+    canele_progress(job_.handle(0));
+    canele_progress(job_.handle(target()));
+  }
+  std::thread frees([&] {
+    EXPECT_EQ(canele_memory_free(std::exchange(registered_, nullptr)), CANELE_OK);
+    std::fill_n(base(), window, static_cast<unsigned char>(9));
+  });
+  EXPECT_EQ(canele_wait(&request, nullptr), CANELE_OK);
+  frees.join();
+  EXPECT_EQ(std::count(into.begin(), into.end(), 4), std::ptrdiff_t{window});
 }
 
 /// A get and then a put to the same bytes: the get reads what was there before.
