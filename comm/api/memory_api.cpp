@@ -28,6 +28,7 @@ int enable(Engine& engine, const char* call) {
   }
   state.default_lane = &state.lanes.emplace_back();
   state.default_lane->context = &engine;
+  state.piece_limit = one_sided::piece_limit(engine);
   state.session.store(&session, std::memory_order_release);  // acquire: post_access()
   return CANELE_OK;
 }
@@ -72,6 +73,20 @@ int too_long(std::size_t length, const char* call) {
                                   " bytes exceed the address space; expected: at most PTRDIFF_MAX");
 }
 
+/// Makes a region of `length` bytes, without memory. Sets *region, or returns the error to answer.
+int make_region(Engine& engine, std::size_t length, const canele_memory_options_t* options, const char* call,
+                std::unique_ptr<Region>* region) {
+  std::uint32_t access = 0;
+  int code = read_access(options, call, &access);
+  if (code == CANELE_OK) code = enable(engine, call);
+  if (code != CANELE_OK) return code;
+  *region = std::make_unique<Region>();
+  (*region)->length = length;
+  (*region)->nonce = engine.platform.random();
+  (*region)->access = access;
+  return CANELE_OK;
+}
+
 canele_memory_t* add_region(Engine& engine, std::unique_ptr<Region> region) {
   region->context = &engine;
   {
@@ -110,16 +125,10 @@ int canele_memory_register(canele_engine_t* engine, void* base, size_t length, c
   if (engine == nullptr || memory == nullptr || (base == nullptr && length != 0))
     return missing(call, "engine, base and memory");
   if (length > PTRDIFF_MAX) return too_long(length, call);
-  std::uint32_t access = 0;
-  int code = read_access(options, call, &access);
   Engine& e = engine_of(engine);
-  if (code == CANELE_OK) code = enable(e, call);
-  if (code != CANELE_OK) return code;
-  auto region = std::make_unique<Region>();
+  std::unique_ptr<Region> region;
+  if (const int code = make_region(e, length, options, call, &region); code != CANELE_OK) return code;
   region->base = static_cast<std::byte*>(base);
-  region->length = length;
-  region->nonce = e.platform.random();
-  region->access = access;
   *memory = add_region(e, std::move(region));
   return CANELE_OK;
 } catch (...) {
@@ -131,26 +140,20 @@ int canele_memory_allocate(canele_engine_t* engine, size_t length, const canele_
   constexpr const char* call = "canele_memory_allocate";
   if (engine == nullptr || memory == nullptr || base == nullptr) return missing(call, "engine, base and memory");
   if (length > PTRDIFF_MAX - SharedHeader::bytes) return too_long(length, call);
-  std::uint32_t access = 0;
-  int code = read_access(options, call, &access);
   Engine& e = engine_of(engine);
-  if (code == CANELE_OK) code = enable(e, call);
-  if (code != CANELE_OK) return code;
-  auto region = std::make_unique<Region>();
+  std::unique_ptr<Region> region;
+  if (const int code = make_region(e, length, options, call, &region); code != CANELE_OK) return code;
   std::string why;
   region->shared = e.platform.share_memory(SharedHeader::bytes + length, &why);
   if (region->shared == nullptr)
     return error(CANELE_ENOMEM, std::string(call) + ": " + std::to_string(length) + " bytes: " + why);
   region->base = region->shared->base() + SharedHeader::bytes;
-  region->length = length;
-  region->nonce = e.platform.random();
-  region->access = access;
   auto& header = *new (region->shared->base()) SharedHeader;
+  header.nonce = region->nonce;
+  header.access = region->access;
   *base = region->base;
   *memory = add_region(e, std::move(region));
   header.region = word_of(region_of(*memory).handle);
-  header.nonce = region_of(*memory).nonce;
-  header.access = access;
   return CANELE_OK;
 } catch (...) {
   return caught();

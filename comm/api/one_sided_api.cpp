@@ -148,7 +148,7 @@ int post_access(Access access, AccessOptions options, canele_request_t* request)
       access.key = nullptr;
     }
   } else if (watched && is_unwatched(use.request()) && may_deliver_now(options.done) && access_at_once(access, lane)) {
-    post::end_at_once(use.request(), *access.session, access.rank, access.offset, access.data.length);
+    end_as_send(use.request(), *access.session, access.rank, access.offset, access.data.length);
     return use.ended(false);
   }
   if (const int code = check_memory(access.call); code != CANELE_OK) return use.undo(code);

@@ -14,8 +14,6 @@
 #include "comm/state/atomic_word.hpp"
 #include "comm/state/one_sided.hpp"
 #include "comm/state/payload.hpp"
-#include "comm/state/request.hpp"
-#include "comm/state/session.hpp"
 
 namespace canele::comm::post {
 
@@ -55,20 +53,6 @@ inline void get_mapped(const std::byte* at, const canele_data_t& data) {
 inline void apply_mapped(std::byte* at, const one_sided::AtomicOperation& operation, void* before) {
   const std::uint64_t value = one_sided::apply(operation, at);
   if (before != nullptr) std::memcpy(before, &value, operation.size);
-}
-
-/// Writes the outcome of an operation that has ended within its post. No other thread knows of the request.
-inline void end_at_once(Request& request, Session& session, int rank, std::uint64_t offset, std::uint64_t length) {
-  request.context = session.context;
-  request.session = &session;
-  request.kind = Request::Kind::send;
-  request.cancelled = false;
-  request.rank = rank;
-  request.status_error = CANELE_OK;
-  request.told = 0;
-  request.status_tag = offset;
-  request.status_length = length;
-  request.word.store(event::finalized, std::memory_order_release);
 }
 
 }  // namespace canele::comm::post

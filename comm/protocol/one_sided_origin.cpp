@@ -45,8 +45,9 @@ bool is_answered(const Request& request) {
 /// Returns whether the end of the operation is told to the program.
 bool is_watched(const Request& request) { return request.synchronous; }
 
+bool goes_in_pieces(const Context& context, const Request& request) CANELE_UNDER_LOCK;
 bool goes_in_pieces(const Context& context, const Request& request) {
-  return operation_of(request) == AccessKind::put && request.data.length > piece_limit(context);
+  return operation_of(request) == AccessKind::put && request.data.length > context.one_sided.piece_limit;
 }
 
 PeerAccess& access_to(Peer& peer) {
@@ -136,21 +137,16 @@ void attach(Context& context, Peer& peer, RemoteKey& key) {
       {.type = wire::Type::attach, .tag = word_of(key.region), .seq = key.index, .payload = link::bytes_of(key.nonce)});
 }
 
-/// Adds the next piece to the backlog. The operations of a lane are a flow: they leave in order.
+/// Returns how many bytes the next piece of the operation brings.
+std::size_t bytes_to_put(const Context& context, const Request& request) CANELE_UNDER_LOCK;
+std::size_t bytes_to_put(const Context& context, const Request& request) {
+  return operation_of(request) == AccessKind::put ? next_piece(context, request) : 0;
+}
+
 void enqueue(Context& context, Peer& peer, Request& request) {
   constexpr std::size_t longest_fields = sizeof(std::uint32_t) + sizeof(wire::Notification);
   static_assert(sizeof(wire::AtomicWord) <= sizeof(wire::Notification));
-  const std::int32_t priority = request.item.priority;
-  request.item = strategies::Item{};
-  request.item.kind = strategies::Kind::access;
-  request.item.priority = priority;
-  request.item.flow_session = request.session->number;
-  request.item.flow_tag = lane_of(request);
-  const std::size_t bytes = operation_of(request) == AccessKind::put
-                                ? std::min(piece_limit(context), request.data.length - request.moved)
-                                : 0;
-  request.item.size = static_cast<std::uint32_t>(wire::chunk_size(longest_fields + bytes));
-  link::enqueue(context, peer, request.item);
+  enqueue_piece(context, peer, request, longest_fields + bytes_to_put(context, request));
 }
 
 }  // namespace
@@ -159,8 +155,7 @@ std::byte* write(Context& context, Peer& /*peer*/, Request& request, std::byte* 
   using wire::Type;
   constexpr Type types[] = {Type::put, Type::get, Type::atomic, Type::notify, Type::flush};
   const AccessKind operation = operation_of(request);
-  const std::size_t bytes =
-      operation == AccessKind::put ? std::min(piece_limit(context), request.data.length - request.moved) : 0;
+  const std::size_t bytes = bytes_to_put(context, request);
   const bool last = operation != AccessKind::put || request.moved + bytes == request.data.length;
   const bool notify = last && notifies(request);
   const std::uint32_t flags = (last ? wire::access_last : 0) | (notify ? wire::access_notifies : 0) |
@@ -193,8 +188,7 @@ std::byte* write(Context& context, Peer& /*peer*/, Request& request, std::byte* 
 void on_written(Context& context, Request& request) {
   Peer& peer = context.peer(request.rank);
   if (peer.disconnected()) return drop(context, peer, request);
-  if (operation_of(request) == AccessKind::put)
-    request.moved += std::min(piece_limit(context), request.data.length - request.moved);
+  request.moved += bytes_to_put(context, request);
   const bool pieces_left = operation_of(request) == AccessKind::put && request.moved < request.data.length;
   if (pieces_left) return enqueue(context, peer, request);
   Stream& stream = peer.one_sided->stream(lane_of(request));
@@ -289,15 +283,21 @@ Verdict on_result(Context& context, Peer& peer, const wire::Head& head, std::spa
 
 namespace {
 
+/// No answer is awaited any more.
+void remove_reply(Context& context, Stream& stream, Request& request) CANELE_UNDER_LOCK;
+void remove_reply(Context& context, Stream& stream, Request& request) {
+  context.one_sided.replies.remove(request.handle);
+  request.handle = Handle::none;
+  stream.gets -= is_get(request);
+  stream.replies.remove(request);
+}
+
 /// The answer of an operation is complete.
 void answered(Context& context, Peer& peer, Stream& stream, Request& request) {
   PeerAccess& access = *peer.one_sided;
   --access.replies;
   access.reply_bytes -= request.data.length;
-  context.one_sided.replies.remove(request.handle);
-  request.handle = Handle::none;
-  stream.gets -= is_get(request);
-  stream.replies.remove(request);
+  remove_reply(context, stream, request);
   request.needs_fin = false;
   const std::uint16_t lane = lane_of(request);
   confirm(context, stream, lane, request.number);
@@ -400,10 +400,8 @@ void end(Context& context, Request& request, int error) {
 void unlist(Context& context, Stream& stream, Request& request) CANELE_UNDER_LOCK;
 void unlist(Context& context, Stream& stream, Request& request) {
   if (!request.needs_fin) return;
-  if (!is_answered(request)) return stream.unacknowledged.remove(request);
-  context.one_sided.replies.remove(request.handle);
-  stream.gets -= is_get(request);
-  stream.replies.remove(request);
+  if (is_answered(request)) return remove_reply(context, stream, request);
+  stream.unacknowledged.remove(request);
 }
 
 }  // namespace
@@ -452,6 +450,21 @@ void detach(Context& context, RemoteKey& key) {
   if (index == 0 || peer == nullptr || peer->disconnected()) return;
   link::send_control(context, *peer, {.type = wire::Type::detach, .seq = index});
   peer->one_sided->free_indexes.push_back(index);
+}
+
+std::size_t next_piece(const Context& context, const Request& request) {
+  return std::min<std::size_t>(context.one_sided.piece_limit, request.data.length - request.moved);
+}
+
+void enqueue_piece(Context& context, Peer& peer, Request& request, std::size_t payload) {
+  const std::int32_t priority = request.item.priority;
+  request.item = strategies::Item{};
+  request.item.kind = strategies::Kind::access;
+  request.item.priority = priority;
+  request.item.flow_session = request.session->number;
+  request.item.flow_tag = lane_of(request);
+  request.item.size = static_cast<std::uint32_t>(wire::chunk_size(payload));
+  link::enqueue(context, peer, request.item);
 }
 
 std::size_t piece_limit(const Context& context) {

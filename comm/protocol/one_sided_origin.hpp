@@ -45,6 +45,11 @@ void forget_errors(Context& context, std::uint16_t lane) CANELE_UNDER_LOCK;
 /// Makes the target forget the key. No operation with it is pending.
 void detach(Context& context, RemoteKey& key) CANELE_UNDER_LOCK;
 
+/// Returns the length of the next piece of a put, or of the answer to a get.
+std::size_t next_piece(const Context& context, const Request& request) CANELE_UNDER_LOCK;
+/// Adds a piece of `payload` bytes to the backlog. The pieces of a lane are a flow: they leave in order.
+void enqueue_piece(Context& context, Peer& peer, Request& request, std::size_t payload) CANELE_UNDER_LOCK;
+
 /// Returns how many bytes of data fit a packet with any operation to any peer.
 std::size_t piece_limit(const Context& context);
 

@@ -48,6 +48,8 @@ void executed(Context& context, Peer& peer, std::uint16_t lane, std::uint32_t fl
 void reject(Context& context, Peer& peer, std::uint16_t lane, int error) CANELE_UNDER_LOCK;
 int notify(Context& context, Peer& peer, const wire::Notification& fields) CANELE_UNDER_LOCK;
 void acknowledge(Context& context, Peer& peer) CANELE_UNDER_LOCK;
+Verdict conclude(Context& context, Peer& peer, const wire::Head& head, std::uint32_t flags,
+                 int error) CANELE_UNDER_LOCK;
 
 }  // namespace
 
@@ -86,10 +88,7 @@ Verdict on_put(Context& context, Peer& peer, const wire::Head& head, Payload pay
   if ((flags & wire::access_last) == 0) return Verdict::ok();
   error = std::exchange(failed, CANELE_OK);
   if (error == CANELE_OK && (flags & wire::access_notifies) != 0) error = notify(context, peer, fields);
-  if (error == too_many) return Verdict::violation("it sends more notifications than may wait for this program");
-  if (error != CANELE_OK) reject(context, peer, head.session, error);
-  executed(context, peer, head.session, flags);
-  return Verdict::ok();
+  return conclude(context, peer, head, flags, error);
 }
 
 Verdict on_get(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
@@ -100,11 +99,7 @@ Verdict on_get(Context& context, Peer& peer, const wire::Head& head, Payload pay
   if (access.serving >= most_replies) return Verdict::violation("it makes more gets than may be under way");
   Region* region = nullptr;
   const int error = find_region(context, access, head, range.length, CANELE_ACCESS_READ, &region);
-  if (error != CANELE_OK) {
-    reject(context, peer, head.session, error);
-    executed(context, peer, head.session, flags);
-    return Verdict::ok();
-  }
+  if (error != CANELE_OK) return conclude(context, peer, head, flags, error);
   PooledRequest* const reply = context.request_pool.take();
   if (reply == nullptr) return Verdict::retry();
   prepare_send(*reply, *context.one_sided.session, peer.rank, head.tag,
@@ -116,18 +111,12 @@ Verdict on_get(Context& context, Peer& peer, const wire::Head& head, Payload pay
   ++region->replies;
   ++access.serving;
   ++context.pending_sends;
-  reply->item.kind = strategies::Kind::access;
-  reply->item.flow_session = reply->session->number;
-  reply->item.flow_tag = head.session;
-  reply->item.size =
-      static_cast<std::uint32_t>(wire::chunk_size(std::min<std::uint64_t>(piece_limit(context), range.length)));
-  link::enqueue(context, peer, reply->item);
-  executed(context, peer, head.session, flags);
-  return Verdict::ok();
+  enqueue_piece(context, peer, *reply, next_piece(context, *reply));
+  return conclude(context, peer, head, flags, CANELE_OK);
 }
 
 std::byte* write_reply(Context& context, Request& reply, std::byte* out) {
-  const std::size_t bytes = std::min<std::size_t>(piece_limit(context), reply.data.length - reply.moved);
+  const std::size_t bytes = next_piece(context, reply);
   out = wire::put_head(out, {word_of(reply.handle), 0, reply.header, wire::Type::got, 0}, bytes);
   data::gather(reply.data, reply.moved, bytes, out);
   return out + bytes;
@@ -135,18 +124,9 @@ std::byte* write_reply(Context& context, Request& reply, std::byte* out) {
 
 void on_reply_written(Context& context, Request& reply) {
   Peer& peer = context.peer(reply.rank);
-  reply.moved += std::min<std::size_t>(piece_limit(context), reply.data.length - reply.moved);
+  reply.moved += next_piece(context, reply);
   if (peer.disconnected() || reply.moved == reply.data.length) return drop_reply(context, reply);
-  const std::int32_t priority = reply.item.priority;
-  const std::uint64_t session = reply.item.flow_session, lane = reply.item.flow_tag;
-  reply.item = strategies::Item{};
-  reply.item.kind = strategies::Kind::access;
-  reply.item.priority = priority;
-  reply.item.flow_session = session;
-  reply.item.flow_tag = lane;
-  reply.item.size = static_cast<std::uint32_t>(
-      wire::chunk_size(std::min<std::uint64_t>(piece_limit(context), reply.data.length - reply.moved)));
-  link::enqueue(context, peer, reply.item);
+  enqueue_piece(context, peer, reply, next_piece(context, reply));
 }
 
 void drop_reply(Context& context, Request& reply) {
@@ -193,10 +173,7 @@ Verdict on_notify(Context& context, Peer& peer, const wire::Head& head, Payload 
     return Verdict::violation("a notification is too short");
   access_of(peer);
   const int error = notify(context, peer, fields);
-  if (error == too_many) return Verdict::violation("it sends more notifications than may wait for this program");
-  if (error != CANELE_OK) reject(context, peer, head.session, error);
-  executed(context, peer, head.session, flags);
-  return Verdict::ok();
+  return conclude(context, peer, head, flags, error);
 }
 
 Verdict on_flush(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
@@ -239,6 +216,14 @@ void reject(Context& context, Peer& peer, std::uint16_t lane, int error) {
   link::send_control(
       context, peer,
       {.type = wire::Type::access_failed, .tag = number, .session = lane, .payload = link::bytes_of(code)});
+}
+
+/// Ends the last chunk of an operation, whose outcome is `error`.
+Verdict conclude(Context& context, Peer& peer, const wire::Head& head, std::uint32_t flags, int error) {
+  if (error == too_many) return Verdict::violation("it sends more notifications than may wait for this program");
+  if (error != CANELE_OK) reject(context, peer, head.session, error);
+  executed(context, peer, head.session, flags);
+  return Verdict::ok();
 }
 
 /// Begins to deliver a notification. Returns the error for its origin, or too_many.

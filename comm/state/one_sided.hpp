@@ -191,6 +191,7 @@ struct State {
   std::vector<Peer*> totals_due;           ///< peers to which a total is to be sent
   std::atomic<Session*> session{nullptr};  ///< owns the requests; made at first use
   Lane* default_lane = nullptr;            ///< set before `session`
+  std::size_t piece_limit = 0;             ///< most bytes of data in one piece; set before `session`
   std::deque<Lane> lanes;                  ///< by number
   std::vector<RemoteKey*> mapped;          ///< keys of mapped memory
   HandleTable<Region> regions;
