@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/sim/coverage.hpp"
+#include "apps/sim/own_oracle.hpp"
 #include "comm/collectives/algorithms/algorithms.hpp"
 #include "comm/collectives/override.hpp"
 
@@ -230,55 +230,19 @@ class CollectiveRank {
   bool given_up_[2] = {false, false};
 };
 
-/// Returns each rank that has not ended, and what it waits for.
-std::string waits_for(const World& world, const std::vector<std::unique_ptr<CollectiveRank>>& ranks) {
-  std::string text;
-  for (int rank = 0; rank < world.options().ranks; ++rank) {
-    if (world.is_running(rank) && !world.is_through(rank))
-      text += ranks[static_cast<std::size_t>(rank)]->state() + "\n";
-  }
-  return text + world.wait_graph();
-}
-
 }  // namespace
 
 Outcome run_collectives(const RunOptions& options) {
   Dice dice = Dice(options.seed).split(7);
   World world(choose_world(options, dice));
-  const int size = world.options().ranks;
   const int rounds = options.messages != 0 ? options.messages : static_cast<int>(dice.between(3, 40));
-  const CollectivePlan plan(size, rounds, dice.split(21));
-  const Plan no_messages;
-  Oracle oracle(world, no_messages);
-  FaultPlan faults = options.faults;
-  faults.hostile = 0;  // without a checksum, damaged data cannot be told from good data
-  Adversary adversary(world, oracle, faults, options.ticks >> dice.under(8));
-  world.on_spoiled = [&](int from, int to) { adversary.note_loss(from, to); };
-  std::vector<std::unique_ptr<CollectiveRank>> ranks;
-  for (int rank = 0; rank < size; ++rank) {
-    ranks.push_back(std::make_unique<CollectiveRank>(world, plan, faults, rank,
-                                                     dice.split(100 + static_cast<std::uint64_t>(rank))));
-  }
-  adversary.begin();
-  begin_buggify(options.seed, options.faults.buggify * (dice.under(3) == 0 ? 0 : 0.3), options.faults.memory / 3);
-  world.start([&](int rank, canele_engine_t* engine) {
-    if (world.life(rank) == 0) ranks[static_cast<std::size_t>(rank)]->run(engine);  // a rank that returns has missed it
-  });
-  const bool rest = world.run(options.ticks + options.patience);
-  end_buggify();
-  Outcome outcome;
-  outcome.world = describe(world.options()) + ", " + std::to_string(rounds) + " collectives";
-  outcome.injected = adversary.injected();
-  if (rest) {
-    check_warnings(world, outcome.injected);
-  } else if (world.complaints().empty()) {
-    world.complain("the world has not come to rest");
-    outcome.wait_graph = waits_for(world, ranks);
-  }
-  note_world(world, &outcome);
-  outcome.good = outcome.complaints.empty();
-  for (const auto& rank : ranks) outcome.completed += rank->completed;
-  return outcome;
+  const CollectivePlan plan(world.options().ranks, rounds, dice.split(21));
+  return run_with_own_oracle<CollectiveRank>(
+      options, world, dice, std::to_string(rounds) + " collectives",
+      [&](const FaultPlan& faults, int rank, Dice own) {
+        return std::make_unique<CollectiveRank>(world, plan, faults, rank, own);
+      },
+      [](const auto& /*ranks*/) {});
 }
 
 }  // namespace canele::sim

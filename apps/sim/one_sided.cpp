@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/sim/coverage.hpp"
+#include "apps/sim/own_oracle.hpp"
 
 namespace canele::sim {
 namespace {
@@ -307,15 +307,6 @@ class OneSidedRank {
 
 using OneSidedRanks = std::vector<std::unique_ptr<OneSidedRank>>;
 
-std::string waits_for(const World& world, const OneSidedRanks& ranks) {
-  std::string text;
-  for (int rank = 0; rank < world.options().ranks; ++rank) {
-    if (world.is_running(rank) && !world.is_through(rank))
-      text += ranks[static_cast<std::size_t>(rank)]->state() + "\n";
-  }
-  return text + world.wait_graph();
-}
-
 /// Without a death or a lost rail, every addition has happened once.
 void check_sums(World& world, const OneSidedRanks& ranks) {
   std::uint64_t words = 0, added = 0, perhaps = 0;
@@ -334,40 +325,13 @@ void check_sums(World& world, const OneSidedRanks& ranks) {
 Outcome run_one_sided(const RunOptions& options) {
   Dice dice = Dice(options.seed).split(7);
   World world(choose_world(options, dice));
-  const int size = world.options().ranks;
   const int operations = options.messages != 0 ? options.messages : static_cast<int>(dice.between(3, 60));
-  const Plan no_messages;
-  Oracle oracle(world, no_messages);
-  FaultPlan faults = options.faults;
-  faults.hostile = 0;  // without a checksum, damaged data cannot be told from good data
-  Adversary adversary(world, oracle, faults, options.ticks >> dice.under(8));
-  world.on_spoiled = [&](int from, int to) { adversary.note_loss(from, to); };
-  OneSidedRanks ranks;
-  for (int rank = 0; rank < size; ++rank) {
-    ranks.push_back(std::make_unique<OneSidedRank>(world, faults, rank, operations,
-                                                   dice.split(100 + static_cast<std::uint64_t>(rank))));
-  }
-  adversary.begin();
-  begin_buggify(options.seed, options.faults.buggify * (dice.under(3) == 0 ? 0 : 0.3), options.faults.memory / 3);
-  world.start([&](int rank, canele_engine_t* engine) {
-    if (world.life(rank) == 0) ranks[static_cast<std::size_t>(rank)]->run(engine);
-  });
-  const bool rest = world.run(options.ticks + options.patience);
-  end_buggify();
-  Outcome outcome;
-  outcome.world = describe(world.options()) + ", " + std::to_string(operations) + " one-sided operations a rank";
-  outcome.injected = adversary.injected();
-  if (rest) {
-    check_warnings(world, outcome.injected);
-    check_sums(world, ranks);
-  } else if (world.complaints().empty()) {
-    world.complain("the world has not come to rest");
-    outcome.wait_graph = waits_for(world, ranks);
-  }
-  note_world(world, &outcome);
-  outcome.good = outcome.complaints.empty();
-  for (const auto& rank : ranks) outcome.completed += rank->completed;
-  return outcome;
+  return run_with_own_oracle<OneSidedRank>(
+      options, world, dice, std::to_string(operations) + " one-sided operations a rank",
+      [&](const FaultPlan& faults, int rank, Dice own) {
+        return std::make_unique<OneSidedRank>(world, faults, rank, operations, own);
+      },
+      [&](const OneSidedRanks& ranks) { check_sums(world, ranks); });
 }
 
 }  // namespace canele::sim
