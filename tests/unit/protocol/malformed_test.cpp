@@ -8,30 +8,12 @@
 #include <random>
 
 #include "comm/engine/connect.hpp"
-#include "comm/protocol/receive_packet.hpp"
-#include "comm/wire/wire.hpp"
-#include "unit/engine/local_job.hpp"
+#include "unit/protocol/packets.hpp"
 
 namespace canele::test {
 namespace {
 
 namespace wire = comm::wire;
-using Bytes = std::vector<std::byte>;
-
-Bytes chunk(wire::Type type, std::uint64_t tag, std::uint32_t seq, std::uint16_t session, const Bytes& payload) {
-  Bytes out(wire::chunk_size(payload.size()));
-  std::byte* at = wire::put_head(out.data(), {tag, seq, session, type, 0}, payload.size());
-  std::copy(payload.begin(), payload.end(), at);
-  return out;
-}
-
-template <typename T>
-Bytes bytes_of(const T& value) {
-  Bytes out(sizeof value);
-  std::memcpy(out.data(), &value, sizeof value);
-  return out;
-}
-
 Bytes blocked(const wire::BlockedEnvelope& place, std::uint32_t batch, std::uint16_t session = 0) {
   Bytes payload = bytes_of(place);
   const Bytes announced = bytes_of(wire::Rts{comm::Handle{1}, 10, 0, 0, 0, 0, 0, {}, comm::Handle::none});
@@ -45,26 +27,10 @@ Bytes share(std::uint64_t handle, const wire::Rtr& rtr) {
   return chunk(wire::Type::shared_copy, handle, 0, 0, payload);
 }
 
-/// Returns what the verdict says is wrong.
-const char* reason(comm::Verdict verdict) { return verdict.is_violation() ? verdict.text() : "no violation"; }
-
 class Malformed : public testing::Test {
  protected:
-  Malformed() : s_(job_.open("s")) {
-    // a first message, so that the ranks know each other and the session
-    canele_request_t send{}, receive{};
-    canele_irecv(s_[1], 0, 1, CANELE_TAG_EXACT, nullptr, 0, &receive);
-    canele_isend(s_[0], 1, 1, nullptr, 0, &send);
-    job_.finish(receive);
-  }
-  /// Returns rank 1's verdict on a packet from rank 0.
-  comm::Verdict give(const Bytes& packet) {
-    comm::Engine& engine = job_.engine(1);
-    engine.lock_for_callback();
-    const comm::Verdict verdict = comm::receive_path::receive_packet(engine, engine.peer(0), packet);
-    engine.unlock();
-    return verdict;
-  }
+  Malformed() : s_(job_.open("s")) { meet(job_, s_); }
+  comm::Verdict give(const Bytes& packet) { return give_packet(job_, packet); }
 
   LocalJob job_;
   std::vector<canele_session_t*> s_;

@@ -6,20 +6,17 @@
 #include <canele/one_sided.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
 
-#include "comm/protocol/receive_packet.hpp"
-#include "comm/wire/wire.hpp"
-#include "unit/engine/local_job.hpp"
+#include "unit/protocol/packets.hpp"
 
 namespace canele::test::one_sided_hostile {
 namespace {
 
 namespace wire = comm::wire;
-using Bytes = std::vector<std::byte>;
 using wire::Type;
 
 constexpr std::size_t size = 4096;
@@ -27,8 +24,8 @@ constexpr auto pattern = std::byte{0x5a};
 
 template <typename T>
 Bytes operator+(Bytes to, const T& value) {
-  const auto* from = reinterpret_cast<const std::byte*>(&value);
-  to.insert(to.end(), from, from + sizeof value);
+  const Bytes more = bytes_of(value);
+  to.insert(to.end(), more.begin(), more.end());
   return to;
 }
 Bytes flags(std::uint32_t value = wire::access_last) { return Bytes() + value; }
@@ -37,11 +34,7 @@ Bytes flags(std::uint32_t value = wire::access_last) { return Bytes() + value; }
 class OneSidedHostile : public testing::Test {
  protected:
   OneSidedHostile() : memory_(size + 2 * guard, pattern) {
-    const std::vector<canele_session_t*> sessions = job_.open("s");
-    canele_request_t send{}, receive{};
-    canele_irecv(sessions[1], 0, 1, CANELE_TAG_EXACT, nullptr, 0, &receive);
-    canele_isend(sessions[0], 1, 1, nullptr, 0, &send);
-    job_.finish(receive);  // the ranks know each other
+    meet(job_, job_.open("s"));
     canele_memory_options_t options{};
     options.struct_size = sizeof options;
     EXPECT_EQ(canele_memory_register(job_.handle(1), base(), size, &options, &writable_), CANELE_OK);
@@ -62,22 +55,9 @@ class OneSidedHostile : public testing::Test {
   static const comm::one_sided::Region& region_of(const canele_memory_t* memory) {
     return *reinterpret_cast<const comm::one_sided::Region*>(memory);
   }
-  static Bytes chunk(Type type, std::uint64_t tag, std::uint32_t index, const Bytes& payload, std::uint16_t lane = 0) {
-    Bytes packet(wire::chunk_size(payload.size()));
-    std::byte* const at = wire::put_head(packet.data(), {tag, index, lane, type, 0}, payload.size());
-    std::copy(payload.begin(), payload.end(), at);
-    return packet;
-  }
-  /// Returns rank 1's verdict on a packet from rank 0.
-  comm::Verdict give(const Bytes& packet) {
-    comm::Engine& engine = job_.engine(1);
-    engine.lock_for_callback();
-    const comm::Verdict verdict = comm::receive_path::receive_packet(engine, engine.peer(0), packet);
-    engine.unlock();
-    return verdict;
-  }
+  /// Returns rank 1's verdict on a chunk from rank 0.
   comm::Verdict give(Type type, std::uint64_t tag, std::uint32_t index, const Bytes& payload, std::uint16_t lane = 0) {
-    return give(chunk(type, tag, index, payload, lane));
+    return give_packet(job_, chunk(type, tag, index, lane, payload));
   }
   comm::Verdict attach(std::uint32_t index, const canele_memory_t* memory, std::uint64_t wrong_nonce) {
     const comm::one_sided::Region& region = region_of(memory);
@@ -92,8 +72,7 @@ class OneSidedHostile : public testing::Test {
   }
   void expect_violation(const char* text, Type type, std::uint64_t tag, std::uint32_t index, const Bytes& payload,
                         std::uint16_t lane = 0) {
-    const comm::Verdict verdict = give(type, tag, index, payload, lane);
-    EXPECT_STREQ(verdict.is_violation() ? verdict.text() : "no violation", text);
+    EXPECT_STREQ(reason(give(type, tag, index, payload, lane)), text);
   }
 
   static constexpr std::size_t guard = 64;
@@ -168,11 +147,10 @@ TEST_F(OneSidedHostile, Violations) {
 TEST_F(OneSidedHostile, LimitsAreChecked) {
   Bytes gets;  // in one packet: no answer leaves before the last one
   for (std::uint32_t i = 0; i <= comm::one_sided::most_replies; ++i) {
-    const Bytes one = chunk(Type::get, 0, 1, flags() + wire::GetRange{comm::Handle{1}, size});
+    const Bytes one = chunk(Type::get, 0, 1, 0, flags() + wire::GetRange{comm::Handle{1}, size});
     gets.insert(gets.end(), one.begin(), one.end());
   }
-  const comm::Verdict verdict = give(gets);
-  EXPECT_STREQ(verdict.is_violation() ? verdict.text() : "no violation", "it makes more gets than may be under way");
+  EXPECT_STREQ(reason(give_packet(job_, gets)), "it makes more gets than may be under way");
   canele_queue_t queue{};
   canele_completion_t then{};
   then.kind = CANELE_COMPLETE_QUEUE;
