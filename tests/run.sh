@@ -287,12 +287,12 @@ run_seeds() {
 # run_others FLOODS STARTUPS COLLECTIVES ONE-SIDED: runs so many fresh seeds of the other workloads with faults.
 run_others() {
   local first status=0 workload
-  local -A runs=([flood]=$1 [startup]=$2 [collectives]=$3 [one-sided]=$4)
+  local -A runs=([flood]=$1 [startup]=$2 [collectives]=$3 [one-sided]=$4) coverage=([one-sided]=--all-coverage)
   first=$(seed_of_commit)
   for workload in flood startup collectives one-sided; do
     one_check streamed "$logs/simulation-$workload.log" "$here/with-timeout" $((120 + runs[$workload] * 2)) \
-      "$root/build/release/bin/canele-sim" --workload "$workload" --seed "$first" --runs "${runs[$workload]}" ||
-      status=1
+      "$root/build/release/bin/canele-sim" --workload "$workload" --seed "$first" --runs "${runs[$workload]}" \
+      ${coverage[$workload]:+"${coverage[$workload]}"} || status=1
   done
   return "$status"
 }

@@ -80,23 +80,29 @@ void print_failure(const Outcome& outcome, const RunOptions& run) {
   std::printf("%s  again: %s --verbose\n", outcome.wait_graph.c_str(), command_of(run).c_str());
 }
 
-/// Returns the coverage marks without hits, of those that every slice must reach.
-std::string not_reached() {
+/// Whether a slice must reach a mark. Only the workload of one-sided operations reaches the marks named after them, and
+/// it need not reach the others.
+bool concerns(Workload workload, const Seen& mark) {
+  return mark.name.starts_with("one_sided_") == (workload == Workload::one_sided);
+}
+
+/// Returns the coverage marks without hits, of those that every slice of the workload must reach.
+std::string not_reached(Workload workload) {
   std::string names;
   for (const Seen& mark : coverage_marks()) {
-    if (mark.hits == 0 && !mark.rare) names += " " + mark.name;
+    if (mark.hits == 0 && !mark.rare && concerns(workload, mark)) names += " " + mark.name;
   }
   return names;
 }
 
 /// Prints the coverage. Returns false if marks that are demanded were not reached.
-bool report_coverage(bool demanded, bool rare_ones, double runs) {
+bool report_coverage(Workload workload, bool demanded, bool rare_ones, double runs) {
   std::size_t reached = 0;
   std::string missing, rare;
   const auto marks = coverage_marks();
   for (const Seen& mark : marks) {
     reached += mark.hits > 0 ? 1 : 0;
-    if (mark.hits == 0) (mark.rare && !rare_ones ? rare : missing) += " " + mark.name;
+    if (mark.hits == 0 && concerns(workload, mark)) (mark.rare && !rare_ones ? rare : missing) += " " + mark.name;
   }
   std::printf("coverage: %zu of %zu marks reached in %.0f runs", reached, marks.size(), runs);
   if (demanded && !missing.empty()) std::printf("; not:%s", missing.c_str());
@@ -179,9 +185,10 @@ int run_all(const Arguments& arguments) {
   // If all marks are demanded, the slice continues until they are reached, up to a limit.
   const std::uint64_t most = arguments.all_coverage ? 8 * arguments.runs : arguments.runs;
   std::uint64_t i = 0;
-  for (; i < arguments.runs || (i < most && !not_reached().empty()); ++i) {
+  const Workload workload = arguments.run.workload;
+  for (; i < arguments.runs || (i < most && !not_reached(workload).empty()); ++i) {
     if (i == arguments.runs)
-      std::printf("coverage: goes on, until these marks are reached:%s\n", not_reached().c_str());
+      std::printf("coverage: goes on, until these marks are reached:%s\n", not_reached(workload).c_str());
     if (arguments.first_only && failed != 0) break;
     RunOptions options = arguments.run;
     options.seed += i;
@@ -212,12 +219,13 @@ int run_all(const Arguments& arguments) {
     std::fflush(stdout);
     tell_progress(&told, i + 1, arguments.runs, failed);
   }
-  if (faults_strike(arguments.run.workload)) {
+  if (faults_strike(workload)) {
     for (const Seen& place : all_buggify()) {
       injected[place.name.starts_with("no_memory") ? "memory" : "buggify " + place.name] += place.hits;
     }
   }
-  const bool covered = report_coverage(arguments.all_coverage, arguments.rare_coverage, static_cast<double>(i));
+  const bool covered =
+      report_coverage(workload, arguments.all_coverage, arguments.rare_coverage, static_cast<double>(i));
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   for (const auto& [kind, count] : injected) {
     std::printf("  %-16s %llu\n", kind.c_str(), static_cast<unsigned long long>(count));

@@ -89,7 +89,7 @@ static int by_time(const void *a, const void *b) {
 
 static void access_memory(uint64_t rounds) {
   static unsigned char bytes[block], back[block];
-  static const char *const names[kinds] = {"put with notification", "get", "fetch-and-add", "put"};
+  static const char *const names[kinds] = {"put", "get", "fetch-and-add", "put with notification"};
   double *times[kinds], first[kinds];
   canele_key_t *key;
   card_t card;
@@ -106,12 +106,12 @@ static void access_memory(uint64_t rounds) {
     for (int kind = 0; kind < kinds; ++kind) {
       canele_request_t request = {0};
       const uint64_t begin = canele_now(engine);
-      if (kind == 0) check(canele_put(key, offsetof(memory_t, bytes), &out, &notify, &request), "put");
+      if (kind == 0) check(canele_put(key, offsetof(memory_t, bytes), &out, NULL, &request), "put");
       if (kind == 1) check(canele_get(key, offsetof(memory_t, bytes), &in, NULL, &request), "get");
       if (kind == 2)
         check(canele_atomic(key, offsetof(memory_t, added), CANELE_ATOMIC_ADD, 8, 1, 0, &before, NULL, &request),
               "add");
-      if (kind == 3) check(canele_put(key, offsetof(memory_t, round), &number, NULL, &request), "put");
+      if (kind == 3) check(canele_put(key, offsetof(memory_t, round), &number, &notify, &request), "put");
       check(canele_wait(&request, NULL), names[kind]);
       times[kind][round - 1] = (double)(canele_now(engine) - begin) * 1e-3;
     }

@@ -13,7 +13,7 @@
 
 #include "comm/protocol/receive_packet.hpp"
 #include "comm/wire/wire.hpp"
-#include "unit/engine/local_job.hpp"
+#include "tests/unit/engine/local_job.hpp"
 
 namespace canele::test {
 
