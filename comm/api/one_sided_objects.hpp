@@ -28,7 +28,10 @@ inline one_sided::Lane& lane_of(canele_lane_t* lane) { return *reinterpret_cast<
 class CANELE_SCOPED_CAPABILITY EngineGuard {
  public:
   explicit EngineGuard(Engine& engine) CANELE_TAKES_LOCK : engine_(engine) { engine_.lock_for_callback(); }
-  ~EngineGuard() CANELE_RELEASE() { engine_.unlock(); }
+  ~EngineGuard() CANELE_RELEASE() {
+    engine_.unlock();
+    engine_.serve_staged();
+  }
   EngineGuard(const EngineGuard&) = delete;
   EngineGuard& operator=(const EngineGuard&) = delete;
 

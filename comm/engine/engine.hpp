@@ -158,12 +158,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   /// Passes on what a submission left over: to the driver's server, the worker, or a sleeping thread. `length`: size in
   /// bytes of what was posted, if that may take long.
   void after_submit(std::size_t length = 0) CANELE_NOT_UNDER_LOCK {
-    for (const DriverInstance* instance : driver_set.system) {
-      if (instance->has_flush()) [[unlikely]] {
-        serve_drivers();
-        break;
-      }
-    }
+    serve_staged();
     if (tasks.has_work()) [[unlikely]]
       run_or_leave_tasks();
     notify_on_demand_thread();
@@ -190,7 +185,13 @@ class Engine final : public Context, public ltask::ProgressSource {
     if (progress.on_demand.is_idle() && is_urgent())
       progress.on_demand.expedite(ltask::OnDemandProgress::Because::there_is_work);
   }
-  /// Hands staged packets to system-call drivers. Never called under the lock.
+  /// Hands staged packets to system-call drivers, if there are any. Never called under the lock.
+  void serve_staged() CANELE_NOT_UNDER_LOCK {
+    for (const DriverInstance* instance : driver_set.system) {
+      if (instance->has_flush()) [[unlikely]]
+        return serve_drivers();
+    }
+  }
   void serve_drivers() CANELE_NOT_UNDER_LOCK;
 
   /// Resumes deferred work. Called when a thread of the program waits, or tests something that it will wait for.
@@ -278,6 +279,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   MulticastState multicasts_;
   void unlock_slowly() CANELE_LEAVES_LOCK;
   void call_for_holder();
+  void pass_on_linked() CANELE_NOT_UNDER_LOCK;
   void run_or_leave_tasks();
   Peer& first_contact(int to) CANELE_UNDER_LOCK override;
   // Answers to floors below: dispatch.cpp

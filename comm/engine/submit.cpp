@@ -49,7 +49,8 @@ void Engine::unlock_slowly() {
   constexpr int most_served = 32;
   PostUnlockActions due;
   bool left_over = false;
-  for (int served = 0;;) {
+  int served = 0;
+  for (;;) {
     flush_backlogged();
     if (after_unlock.due()) due.take(after_unlock);
     if (!lock.has_rest() && lock.try_unlock()) break;
@@ -68,6 +69,15 @@ void Engine::unlock_slowly() {
   }
   if (left_over) [[unlikely]]
     call_for_holder();
+  if (served != 0) [[unlikely]]
+    pass_on_linked();
+}
+
+/// Passes on what the work that other threads have linked has staged and submitted. They count on the holder, which may
+/// be about to return to the program.
+void Engine::pass_on_linked() {
+  serve_staged();
+  if (tasks.has_work()) leave_tasks();
 }
 
 /// Wakes a thread for a lock that was put down with work in it. The next thread that posts, waits or polls inherits the
@@ -127,7 +137,10 @@ void Engine::submit(Op& op) {
 }
 
 void Engine::run_or_leave_tasks() {
-  if (callback_depth() == 0 && !PostOnlyScope::on_this_thread()) tasks.run(32);
+  if (callback_depth() == 0 && !PostOnlyScope::on_this_thread()) {
+    tasks.run(32);
+    serve_staged();  // the tasks may have staged packets
+  }
   if (tasks.has_work()) sleeper.wake();
 }
 

@@ -62,11 +62,13 @@ int take_entries(Engine& engine, CompletionQueue& queue, canele_entry_t* entries
     if (taken.owner == QueueNode::Owner::counter) return take_counter(*taken.node, entries[index]);
     take_request(static_cast<Request&>(*taken.node), entries[index], taken.owner == QueueNode::Owner::pooled);
   });
-  while (notifications != nullptr) {  // not under the lock of the queue
+  if (notifications == nullptr) return count;
+  do {  // not under the lock of the queue
     one_sided::Notification& one = *notifications;
     notifications = one.next_free;
-    one.context->submit(one);
-  }
+    engine.submit(one);
+  } while (notifications != nullptr);
+  engine.after_submit();
   return count;
 }
 
