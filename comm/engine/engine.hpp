@@ -278,7 +278,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   rendezvous::State rendezvous_state_;
   MulticastState multicasts_;
   void unlock_slowly() CANELE_LEAVES_LOCK;
-  void call_for_holder();
+  void call_for_progress();
   void pass_on_linked() CANELE_NOT_UNDER_LOCK;
   void run_or_leave_tasks();
   Peer& first_contact(int to) CANELE_UNDER_LOCK override;

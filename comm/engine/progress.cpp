@@ -28,14 +28,20 @@ int flush(DriverInstance& instance);
 }  // namespace
 
 void Engine::serve_drivers() {
+  bool left = false;
   for (DriverInstance* instance : driver_set.system) {
-    if (instance->has_flush()) serve(*instance, false);
+    if (!instance->has_flush()) continue;
+    serve(*instance, false);
+    left = left || instance->has_flush();
   }
+  if (left) [[unlikely]]
+    call_for_progress();
 }
 
 namespace {
 
 int serve(DriverInstance& instance, bool poll) {
+  constexpr int few = 8;  // a thread that has posted shall return soon
   if (!instance.call_lock.try_lock_or_delegate()) return 0;  // its holder checks again
   int did = 0;
   do {
@@ -45,10 +51,11 @@ int serve(DriverInstance& instance, bool poll) {
       instance.dry_polls.store(events > 0 ? 0 : instance.dry_polls.load(std::memory_order_relaxed) + 1,
                                std::memory_order_relaxed);
       did += events;
-      // Flushes what was queued meanwhile, as long as something is handed over. A get for which the driver is full
-      // waits in the same list for the next poll.
-      for (int more = 1; more > 0 && instance.has_flush(); did += more) more = flush(instance);
     }
+    // Flushes what was queued meanwhile, as long as something is handed over. A get for which the driver is full waits
+    // in the same list for the next poll.
+    int turns = 0;
+    for (int more = 1; more > 0 && (poll || ++turns < few) && instance.has_flush(); did += more) more = flush(instance);
   } while (instance.call_lock.unlock_or_repeat());
   return did;
 }

@@ -68,7 +68,7 @@ void Engine::unlock_slowly() {
     progress.waiters.heuristics.woke(threads);
   }
   if (left_over) [[unlikely]]
-    call_for_holder();
+    call_for_progress();
   if (served != 0) [[unlikely]]
     pass_on_linked();
 }
@@ -80,10 +80,10 @@ void Engine::pass_on_linked() {
   if (tasks.has_work()) leave_tasks();
 }
 
-/// Wakes a thread for a lock that was put down with work in it. The next thread that posts, waits or polls inherits the
-/// lock. If there is no other, it is the thread that sleeps on the drivers, or the on-demand thread. Without these
-/// (CANELE_WORKER=none) the work waits for a call.
-void Engine::call_for_holder() {
+/// Wakes a thread for a lock that was put down with work in it, or for packets that are still staged. The next thread
+/// that posts, waits or polls takes these over. If there is no other, it is the thread that sleeps on the drivers, or
+/// the on-demand thread. Without these (CANELE_WORKER=none) the work waits for a call.
+void Engine::call_for_progress() {
   sleeper.wake();
   wake_on_demand_thread();
 }
