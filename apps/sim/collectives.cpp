@@ -95,6 +95,7 @@ class CollectiveRank {
     while (!in_flight_.empty()) end_one();
     for (canele_group_t* const group : groups_) must(canele_group_destroy(group));
   }
+  static void run_as_successor(World& /*world*/, canele_engine_t* /*engine*/) {}
   std::uint64_t completed = 0;
   std::string state() const {
     std::string text = "rank " + std::to_string(rank_) + " waits for the collectives";

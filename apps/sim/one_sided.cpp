@@ -2,7 +2,7 @@
 //
 // The workload of one-sided operations.
 //
-// A rank that returns as another process does nothing: its peers have the keys of the old process.
+// A rank that returns as another process has no keys for its peers: they have the keys of the old process.
 #include "apps/sim/one_sided.hpp"
 
 #include <canele/one_sided.h>
@@ -64,6 +64,20 @@ class OneSidedRank {
       if (i == operations_ / 2) revoke();
     }
     finish();
+  }
+  /// Sends what the dead process may have owed to ranks that have never met it.
+  static void run_as_successor(World& world, canele_engine_t* engine) {
+    canele_session_t* session = nullptr;
+    if (canele_session_open(engine, "keys", CANELE_ORDER_PER_TAG, &session) != CANELE_OK)
+      return world.complain("a rank that has returned cannot open its session");
+    for (int peer = 0; peer < world.ranks(); ++peer) {
+      for (const std::uint64_t tag : {key_tag, end_tag}) {
+        canele_request_t send{};
+        canele_isend(session, peer, tag, nullptr, 0, &send);
+        canele_wait(&send, nullptr);  // a rank that has lost the dead process rejects this one
+      }
+    }
+    canele_session_close(session);
   }
   std::uint64_t completed = 0, added = 0, added_perhaps = 0;
   std::uint64_t word() const { return window_.empty() ? last_word_ : word_at(window_.data()); }
@@ -135,7 +149,7 @@ class OneSidedRank {
     for (int peer = 0; peer < world_.ranks(); ++peer) {
       const auto i = static_cast<std::size_t>(peer);
       const bool sent = ended(sends[i], peer), here = ended(receives[i], peer);
-      if (!sent || !here) continue;
+      if (!sent || !here || peers_[i].card.slot == 0) continue;  // no keys: the peer has returned
       must(canele_key_open(engine_, peers_[i].card.key.data(), &peers_[i].key));
       must(canele_key_open(engine_, peers_[i].card.temporary.data(), &peers_[i].temporary));
     }

@@ -19,7 +19,7 @@ namespace canele::sim {
 
 /// Runs one Rank for each rank of the world: run(engine), state() and `completed`. make(faults, rank, dice) makes one.
 /// check(ranks) is called when the world has come to rest. `what`: the operations, for the outcome. A process that
-/// takes the place of a dead rank does nothing.
+/// takes the place of a dead rank runs Rank::run_as_successor(world, engine).
 template <class Rank, class Make, class Check>
 Outcome run_with_own_oracle(const RunOptions& options, World& world, Dice& dice, const std::string& what, Make make,
                             Check check) {
@@ -35,7 +35,8 @@ Outcome run_with_own_oracle(const RunOptions& options, World& world, Dice& dice,
   adversary.begin();
   begin_buggify(options.seed, options.faults.buggify * (dice.under(3) == 0 ? 0 : 0.3), options.faults.memory / 3);
   world.start([&](int rank, canele_engine_t* engine) {
-    if (world.life(rank) == 0) ranks[static_cast<std::size_t>(rank)]->run(engine);
+    if (world.life(rank) == 0) return ranks[static_cast<std::size_t>(rank)]->run(engine);
+    Rank::run_as_successor(world, engine);
   });
   const bool rest = world.run(options.ticks + options.patience);
   end_buggify();
@@ -48,7 +49,7 @@ Outcome run_with_own_oracle(const RunOptions& options, World& world, Dice& dice,
   } else if (world.complaints().empty()) {
     world.complain("the world has not come to rest");
     for (int rank = 0; rank < world.options().ranks; ++rank) {
-      if (world.is_running(rank) && !world.is_through(rank))
+      if (world.is_running(rank) && !world.is_through(rank) && world.life(rank) == 0)
         outcome.wait_graph += ranks[static_cast<std::size_t>(rank)]->state() + "\n";
     }
     outcome.wait_graph += world.wait_graph();
