@@ -71,6 +71,7 @@ class OneSidedRank {
     if (canele_session_open(engine, "keys", CANELE_ORDER_PER_TAG, &session) != CANELE_OK)
       return world.complain("a rank that has returned cannot open its session");
     for (int peer = 0; peer < world.ranks(); ++peer) {
+      if (peer == canele_rank(engine)) continue;
       for (const std::uint64_t tag : {key_tag, end_tag}) {
         canele_request_t send{};
         canele_isend(session, peer, tag, nullptr, 0, &send);
