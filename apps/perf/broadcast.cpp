@@ -32,8 +32,6 @@ constexpr std::uint64_t data_tag = 51, time_tag = 52, done_tag = 53, ready_tag =
 constexpr std::size_t word_size = sizeof(std::uint64_t);
 constexpr std::uint64_t warm_up = 20, warm_up_ns = 200'000'000;  // rounds of every way, and time, that do not count
 
-void must(int code, const char* call) { canele::detail::check(code, call); }
-
 constexpr int single_sends = -1;  // else a shape
 
 /// Returns the shape of a way. Called before the clock runs.

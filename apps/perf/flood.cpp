@@ -32,8 +32,6 @@ constexpr std::uint64_t data_tag = 7, hello_tag = 41, outcome_tag = 42;
 constexpr std::size_t window = 16;  // receives posted at a time, for each peer
 constexpr std::size_t word_size = sizeof(std::uint64_t);
 
-void must(int code, const char* call) { canele::detail::check(code, call); }
-
 std::vector<std::string> settings_of(const Options& options) {
   std::vector<std::string> settings = {"CANELE_DRIVERS=" + options.drivers.front(),
                                        "CANELE_UNEXPECTED_MEMORY=" + std::to_string(options.flood.limit)};

@@ -16,6 +16,11 @@
 
 namespace canele::perf {
 
+/// Throws if a call of the C API has failed.
+inline void must(int code, const char* call) { canele::detail::check(code, call); }
+/// Waits for a request. Throws if its operation has failed.
+inline void wait(canele_request_t* request) { must(canele_wait(request, nullptr), "canele_wait"); }
+
 class Job {
  public:
   /// Joins the job, with these settings in addition to the driver. Throws std::runtime_error (canele::error) with the

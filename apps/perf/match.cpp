@@ -29,8 +29,6 @@ constexpr std::uint64_t go_tag = 30, marker_tag = 31, figures_tag = 32;  // of t
 constexpr std::size_t window = 64;
 constexpr std::uint64_t messages_per_batch = 4096;  // at least, unless the caches are cold
 
-void must(int code, const char* call) { canele::detail::check(code, call); }
-
 /// Evicts everything from the caches by writing more than they hold.
 class Evictor {
  public:

@@ -21,7 +21,7 @@ using comm::UnexpectedNode;
 
 constexpr std::int32_t sender = 1;
 
-void must(bool holds) {
+void expect(bool holds) {
   if (!holds) throw std::runtime_error("the matcher does not do what the plan says");
 }
 
@@ -43,19 +43,19 @@ struct Replay {
   }
 
   void queue_receives() {
-    for (PostedNode& receive : receives) must(matcher.post(session, receive) == nullptr);
+    for (PostedNode& receive : receives) expect(matcher.post(session, receive) == nullptr);
   }
   void queue_messages() {
     for (UnexpectedNode& message : messages) {
-      must(matcher.arrive(session, message.tag, sender) == nullptr);
+      expect(matcher.arrive(session, message.tag, sender) == nullptr);
       matcher.store(session, message);
     }
   }
   void match_messages() {
-    for (const UnexpectedNode& message : messages) must(matcher.arrive(session, message.tag, sender) != nullptr);
+    for (const UnexpectedNode& message : messages) expect(matcher.arrive(session, message.tag, sender) != nullptr);
   }
   void match_receives() {
-    for (PostedNode& receive : receives) must(matcher.post(session, receive) != nullptr);
+    for (PostedNode& receive : receives) expect(matcher.post(session, receive) != nullptr);
   }
 
   const Plan& plan;

@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::uint64_t answer_tag = 10, data_tag = 11;  // and above
 
-void must(int code, const char* call) { canele::detail::check(code, call); }
-
 void send(Job& job, const Turn& turn, const void* data, std::size_t size, canele_request_t* request) {
   must(canele_isend(turn.session, job.peer(), turn.tag, data, size, request), "canele_isend");
 }
@@ -25,8 +23,6 @@ void send(Job& job, const Turn& turn, const void* data, std::size_t size, canele
 void receive(Job& job, const Turn& turn, void* data, std::size_t size, canele_request_t* request) {
   must(canele_irecv(turn.session, job.peer(), turn.tag, CANELE_TAG_EXACT, data, size, request), "canele_irecv");
 }
-
-void wait(canele_request_t* request) { must(canele_wait(request, nullptr), "canele_wait"); }
 
 /// Converts nanoseconds per message to the unit of the report.
 double in_unit(Benchmark benchmark, double ns, std::uint64_t size) {

@@ -14,11 +14,6 @@
 namespace canele::perf {
 namespace {
 
-nlohmann::json to_json(const std::vector<double>& samples) {
-  const Summary summary = summarise(samples);
-  return {{"median", summary.median}, {"p10", summary.p10}, {"p90", summary.p90}, {"samples", samples}};
-}
-
 double ratio(const Result& result) { return summarise(result.ours).median / summarise(result.floor).median; }
 
 void print_json(const Job& job, const Options& options, const Results& results) {
@@ -28,11 +23,11 @@ void print_json(const Job& job, const Options& options, const Results& results) 
                            {"worker", job.engine.worker_active()}, {"batches", options.batches},
                            {"results", nlohmann::json::array()}};
   for (const Result& result : results.sizes) {
-    nlohmann::json row = to_json(result.ours);
+    nlohmann::json row = samples_json(result.ours);
     row["size"] = result.size;
     row["messages_per_batch"] = result.messages_per_batch;
     if (!result.floor.empty()) {
-      row["floor"] = to_json(result.floor);
+      row["floor"] = samples_json(result.floor);
       row["ratio"] = ratio(result);
     }
     report["results"].push_back(std::move(row));
@@ -60,6 +55,11 @@ void print_table(const Job& job, const Options& options, const Results& results)
 }
 
 }  // namespace
+
+nlohmann::json samples_json(const std::vector<double>& samples) {
+  const Summary summary = summarise(samples);
+  return {{"median", summary.median}, {"p10", summary.p10}, {"p90", summary.p90}, {"samples", samples}};
+}
 
 std::string place_of(const Job& job) {
   if (job.core(0) < 0) return "not pinned";

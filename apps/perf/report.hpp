@@ -5,7 +5,9 @@
 // The ratio is ours divided by the floor: for latency lower is better, for bandwidth higher.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "job.hpp"
 #include "measure.hpp"
@@ -15,6 +17,9 @@ namespace canele::perf {
 
 /// Writes the report to stdout.
 void print_report(const Job& job, const Options& options, const Results& results);
+
+/// Returns median, p10, p90 and the samples themselves.
+nlohmann::json samples_json(const std::vector<double>& samples);
 
 /// Returns where the ranks are pinned, in words.
 std::string place_of(const Job& job);
