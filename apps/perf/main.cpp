@@ -2,8 +2,9 @@
 //
 // canele-perf: latency, bandwidth and message rate between two ranks, beside the hardware baseline of the machine.
 //
-// It also makes samples of all drivers for the engine. Further benchmarks: matching among many receives, floods of
-// unexpected messages, broadcasts, callbacks, and collectives. All of it can be compared with other libraries.
+// It also makes samples of all drivers for the engine. Further benchmarks: one-sided operations, matching among many
+// receives, floods of unexpected messages, broadcasts, callbacks, and collectives. All of it can be compared with other
+// libraries.
 //
 // Threads: the main thread, and those that the library starts. Outside a job it replaces itself by canele-run, which
 // starts it twice.
@@ -19,6 +20,7 @@
 #include "match.hpp"
 #include "measure.hpp"
 #include "nbc/nbc.hpp"
+#include "one_sided.hpp"
 #include "options.hpp"
 #include "progress/benchmarks.hpp"
 #include "report.hpp"
@@ -62,6 +64,9 @@ int run(Options options) {
     job.pin(options);
     if (options.benchmark == Benchmark::sample) {
       sample(job, options);
+    } else if (is_one_sided(options.benchmark)) {
+      const OneSidedResults results = measure_one_sided(job, options);
+      if (job.first()) print_one_sided(job, options, results);
     } else if (matching) {
       const MatchResults results = match(job, options);
       if (job.first()) print_match(job, options, results);

@@ -34,7 +34,10 @@ double in_unit(Benchmark benchmark, double ns, std::uint64_t size) {
       return static_cast<double>(size) * 1e3 / ns;
     case Benchmark::rate:
       return 1e9 / ns;
-    case Benchmark::match:  // these have loops of their own
+    case Benchmark::put:  // these have loops of their own
+    case Benchmark::get:
+    case Benchmark::atomics:
+    case Benchmark::match:
     case Benchmark::flood:
     case Benchmark::broadcast:
     case Benchmark::callback:

@@ -21,7 +21,8 @@ constexpr int small_rounds = 2000;
 /// Adds a subcommand with the options that all have.
 CLI::App* add_common(CLI::App& app, Options& options, Benchmark benchmark, const char* help) {
   CLI::App* sub = app.add_subcommand(name_of(benchmark), help);
-  sub->add_option("--iterations", options.iterations, "Ping-pongs or messages per batch (default: by the size)")
+  sub->add_option("--iterations", options.iterations,
+                  "Ping-pongs, messages or operations per batch (default: by the size)")
       ->check(CLI::Range(1, 100'000'000));
   sub->add_option("--batches", options.batches, "Batches; median and percentiles are taken over them")
       ->check(CLI::Range(1, 100'000))
@@ -117,6 +118,59 @@ void add_match(CLI::App& app, Options& options) {
         options.match.matcher.empty() && configured != nullptr ? configured : options.match.matcher;
     if (matcher.empty() || matcher == "table") receives.insert(receives.end(), {65'536, 1'048'576});
   });
+}
+
+const std::map<std::string, TargetMemory> memories = {{"mapped", TargetMemory::mapped},
+                                                      {"registered", TargetMemory::registered}};
+const std::map<std::string, OneSidedOperation> atomic_operations = {
+    {"fetch-and-add", OneSidedOperation::fetch_and_add}, {"compare-and-swap", OneSidedOperation::compare_and_swap}};
+const std::map<std::string, OneSidedMeasure> measures = {{"latency", OneSidedMeasure::latency},
+                                                         {"rate", OneSidedMeasure::rate}};
+
+/// Adds put, get or atomics. Returns the subcommand; the caller adds the sizes.
+CLI::App* add_one_sided(CLI::App& app, Options& options, Benchmark benchmark, const char* help,
+                        std::vector<OneSidedOperation> operations, std::vector<std::uint64_t> sizes) {
+  OneSidedOptions& one_sided = options.one_sided;
+  CLI::App* sub = add_common(app, options, benchmark, help);
+  add_driver(*sub, options);
+  add_choice(
+      *sub, "--memory", one_sided.memories,
+      "Memory of the target: mapped (canele_memory_allocate), registered (canele_memory_register) (default: both)",
+      memories);
+  add_choice(*sub, "--measure", one_sided.measures,
+             "latency: one operation and the wait for it; rate: windows of operations, a flush each (default: both)",
+             measures);
+  sub->add_option("--window", one_sided.window, "Operations before a flush (default: 64; large ones fewer, at least 4)")
+      ->check(CLI::Range(1, 4096));
+  sub->add_flag("--json", options.json, "Print JSON, with every sample");
+  sub->add_flag("!--no-floor", options.floor, "Do not measure the floor of mapped memory");
+  sub->callback([&options, benchmark, operations = std::move(operations), sizes = std::move(sizes)] {
+    options.benchmark = benchmark;
+    if (options.sizes.empty()) options.sizes = sizes;
+    if (options.one_sided.operations.empty()) options.one_sided.operations = operations;
+  });
+  return sub;
+}
+
+void add_put_get_atomics(CLI::App& app, Options& options) {
+  constexpr std::uint64_t k = 1 << 10, m = 1 << 20, most = 1 << 30;
+  using enum OneSidedOperation;
+  const std::vector<std::uint64_t> sizes = {8, 4 * k, 64 * k, m};
+  for (CLI::App* const sub :
+       {add_one_sided(app, options, Benchmark::put, "Writes to the memory of another rank", {put}, sizes),
+        add_one_sided(app, options, Benchmark::get, "Reads of the memory of another rank", {get}, sizes)}) {
+    sub->add_option("--size", options.sizes, "Bytes of an operation (default: 8,4k,64k,1M)")
+        ->delimiter(',')
+        ->transform(CLI::AsSizeValue(false) & CLI::Range(std::uint64_t{1}, most));
+  }
+  CLI::App* const atomics =
+      add_one_sided(app, options, Benchmark::atomics, "Atomic operations on a word of another rank",
+                    {fetch_and_add, compare_and_swap}, {8});
+  add_choice(*atomics, "--operation", options.one_sided.operations, "fetch-and-add, compare-and-swap (default: both)",
+             atomic_operations);
+  atomics->add_option("--size", options.sizes, "Bytes of the word: 4, 8 (default: 8)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({4, 8}));
 }
 
 void add_flood(CLI::App& app, Options& options) {
@@ -235,6 +289,9 @@ void add_script(CLI::App& app, Options& options, const char* name, const char* h
 int Options::window() const {
   switch (benchmark) {
     case Benchmark::latency:
+    case Benchmark::put:  // these have a window for each row
+    case Benchmark::get:
+    case Benchmark::atomics:
     case Benchmark::sample:
     case Benchmark::match:
     case Benchmark::flood:
@@ -252,11 +309,21 @@ int Options::window() const {
   return 1;
 }
 
-int Options::rounds(std::uint64_t size) const {
-  if (iterations > 0) return std::max(1, iterations / window());
-  const std::uint64_t per_round = std::max<std::uint64_t>(1, size) * static_cast<std::uint64_t>(window());
+int Options::rounds(std::uint64_t size, int window) const {
+  if (iterations > 0) return std::max(1, iterations / window);
+  const std::uint64_t per_round = std::max<std::uint64_t>(1, size) * static_cast<std::uint64_t>(window);
   const int by_bytes = static_cast<int>(std::min<std::uint64_t>(most_bytes_per_batch / per_round, small_rounds));
-  return std::clamp(by_bytes, 1, std::max(1, small_rounds / window()));
+  return std::clamp(by_bytes, 1, std::max(1, small_rounds / window));
+}
+
+int Options::window_of_one_sided(std::uint64_t size) const {
+  constexpr std::uint64_t most_bytes_per_window = 1 << 20, least = 4, most = 64;
+  if (one_sided.window > 0) return one_sided.window;
+  return static_cast<int>(std::clamp(most_bytes_per_window / size, least, most));
+}
+
+bool is_one_sided(Benchmark benchmark) {
+  return benchmark == Benchmark::put || benchmark == Benchmark::get || benchmark == Benchmark::atomics;
 }
 
 const char* name_of(Benchmark benchmark) {
@@ -267,6 +334,12 @@ const char* name_of(Benchmark benchmark) {
       return "bandwidth";
     case Benchmark::rate:
       return "rate";
+    case Benchmark::put:
+      return "put";
+    case Benchmark::get:
+      return "get";
+    case Benchmark::atomics:
+      return "atomics";
     case Benchmark::sample:
       return "sample";
     case Benchmark::match:
@@ -304,7 +377,10 @@ const char* unit_of(Benchmark benchmark) {
       return "MB/s";
     case Benchmark::rate:
       return "messages/s";
-    case Benchmark::script:  // each row has its own
+    case Benchmark::put:  // each row has its own
+    case Benchmark::get:
+    case Benchmark::atomics:
+    case Benchmark::script:
       break;
   }
   return "";
@@ -320,6 +396,7 @@ bool parse_options(int argc, char** argv, Options* options, int* code) {
   add_subcommand(app, *options, Benchmark::latency, "Time of one message one way (half a ping-pong)", {8});
   add_subcommand(app, *options, Benchmark::bandwidth, "Bytes per second of a stream", {64 << 10, 1 << 20, 4 << 20});
   add_subcommand(app, *options, Benchmark::rate, "Messages per second of a stream of small messages", {8});
+  add_put_get_atomics(app, *options);
   add_sample(app, *options);
   add_match(app, *options);
   add_flood(app, *options);

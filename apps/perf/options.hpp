@@ -14,11 +14,27 @@
 #include "flood_options.hpp"
 #include "match_plan.hpp"
 #include "nbc/options.hpp"
+#include "one_sided_options.hpp"
 #include "progress/options.hpp"
 
 namespace canele::perf {
 
-enum class Benchmark { latency, bandwidth, rate, sample, match, flood, broadcast, callback, progress, nbc, script };
+enum class Benchmark {
+  latency,
+  bandwidth,
+  rate,
+  put,
+  get,
+  atomics,
+  sample,
+  match,
+  flood,
+  broadcast,
+  callback,
+  progress,
+  nbc,
+  script
+};
 
 struct Options {
   Benchmark benchmark = Benchmark::latency;
@@ -34,6 +50,7 @@ struct Options {
   bool pin = true;
   std::uint64_t tags = 1;  ///< number of tags that the messages of a stream take in turn
   int sessions = 1;        ///< number of sessions that they take in turn
+  OneSidedOptions one_sided;
   MatchOptions match;
   FloodOptions flood;
   BroadcastOptions broadcast;
@@ -46,8 +63,15 @@ struct Options {
   /// Returns the messages in flight before the receiver answers; 1 for the ping-pong.
   int window() const;
   /// Returns the windows (ping-pongs) in one batch of messages of `size` bytes.
-  int rounds(std::uint64_t size) const;
+  int rounds(std::uint64_t size) const { return rounds(size, window()); }
+  /// Returns the windows in one batch, for windows of any length.
+  int rounds(std::uint64_t size, int window) const;
+  /// Returns the one-sided operations before a flush.
+  int window_of_one_sided(std::uint64_t size) const;
 };
+
+/// Tells whether it is put, get or atomics.
+bool is_one_sided(Benchmark benchmark);
 
 const char* name_of(Benchmark benchmark);
 const char* unit_of(Benchmark benchmark);
