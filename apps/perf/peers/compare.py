@@ -41,7 +41,7 @@ YIELDS["openmpi-ucx"] = YIELDS["openmpi"]
 MPIS = ["canele-mpi", "openmpi", "openmpi-ucx", "mpich"]
 NAMES = ["canele", *MPIS, "ucx_perftest", "fi_pingpong", figures.FLOOR, figures.BARE]
 SOURCES = {"match": "mpi_match", "sandia": "mpi_sandia", "broadcast": "mpi_broadcast", "overlap": "mpi_progress",
-           "threads": "mpi_progress"}
+           "threads": "mpi_progress", **dict.fromkeys(contenders.ONE_SIDED, "mpi_rma")}
 
 
 def say(text):
@@ -199,7 +199,7 @@ def parse_arguments():
     parser.add_argument("--from", nargs="+", metavar="FILE", dest="files", help="measure nothing: show earlier --json")
     options = parser.parse_args()
     if options.list:
-        print("\n".join(f"{row.key:<24} {row.label}" for row in rows.ROWS))
+        print("\n".join(f"{row.key:<37} {row.label}" for row in rows.ROWS))
         sys.exit(0)
     options.order = "shuffled"
     options.rounds = options.rounds if options.rounds is not None else 2 if options.quick else 5

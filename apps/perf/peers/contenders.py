@@ -39,11 +39,17 @@ UCX_DRIVER = {  # Open MPI on UCX, which it uses by default for InfiniBand only
 OPENMPI_LAUNCH = ["mpirun.openmpi", "--bind-to", "none", "--oversubscribe", "--allow-run-as-root"]
 OPENMPI_YIELD = ["--mca", "mpi_yield_when_idle", "1"]
 PROGRESS = ("overlap", "threads")  # of ../progress
+ATOMICS = ("fetch-and-add", "compare-and-swap")
+RATE = "-rate"  # of windows of one-sided operations; without it: the latency of one
+ONE_SIDED = [operation + measure for operation in ("put", "get", *ATOMICS) for measure in ("", RATE)]
+# Open MPI's component for shared windows is its fastest one there, and does not crash in MPI_Compare_and_swap
+# (https://github.com/open-mpi/ompi/issues/11349). Over tcp only one component works without UCX.
+OPENMPI_MAPPED, OPENMPI_TCP_RMA = ["--mca", "osc", "sm"], ["--mca", "osc", "pt2pt"]
 
 
 class Case(typing.NamedTuple):
     """What one job measures. `what` is bytes, or distinct (tags), or else a direction of match, the destinations of a
-    broadcast, a pattern of sandia or of threads, a side of overlap.
+    broadcast, a pattern of sandia or of threads, a side of overlap, the target's memory of a one-sided operation.
     """
 
     benchmark: str
@@ -113,12 +119,14 @@ class Canele(Contender):
         driver = ["--driver", case.driver] if told else []  # without an option, broadcast measures each driver in turn
         if case.benchmark in PROGRESS:
             return [*self.before, self.program, *progress_words(case), *driver]
-        start = [*self.before, self.program, case.benchmark, "--json", *driver]
+        start = [*self.before, self.program, subcommand(case), "--json", *driver]
         if case.benchmark == "broadcast":
             return start + ["--destinations", case.what, "--size", str(case.size), "--shape", self.shape(),
                             "--batches", str(case.batches)]
         pinned = [] if self.before else ["--cores", ",".join(map(str, self.options.cores))]
         start += ["--batches", str(case.batches), "--iterations", str(iterations_for(case)), *pinned]
+        if case.benchmark in ONE_SIDED:
+            return start + [*self.floor, *one_sided_words(case)]
         if case.benchmark == "match":
             return start + ["--direction", case.what, "--receives", str(case.size), "--order", self.options.order,
                             "--seed", str(SEED), "--no-counts"]
@@ -148,7 +156,8 @@ class Floor(Canele):
     floor = []
 
     def takes(self, case):
-        return case.benchmark in ("latency", "bandwidth") or (case.benchmark, case.driver) == ("rate", "shm")
+        return case.benchmark in ("latency", "bandwidth") or (case.benchmark, case.driver) == ("rate", "shm") or \
+            (case.benchmark in ONE_SIDED and case.what == "mapped")
 
     def samples_of(self, case, text):
         return json.loads(text)["results"][0]["floor"]["samples"]
@@ -185,6 +194,8 @@ class Mpi(Contender):
         more, others = self.yields.get(case.driver, ([], {}))
         if case.benchmark == "threads" and self.launch == OPENMPI_LAUNCH:
             more = OPENMPI_YIELD  # its better setting with more threads than cores
+        if case.benchmark in ONE_SIDED and self.launch == OPENMPI_LAUNCH:
+            extra = [*extra, *openmpi_rma(case, self.how is UCX_DRIVER)]
         env = [f"{name}={value}" for name, value in {**variables, **others}.items()]
         start = ["env", *env] if env else []
         return [*start, *self.launch, "-n", str(ranks), *extra, *more, self.programs[source], *asked]
@@ -202,6 +213,8 @@ def mpi_work(case, options, way):
     if case.benchmark in PROGRESS:
         return "mpi_progress", 2, progress_words(case)
     tail = [str(case.size), str(case.batches), str(iterations_for(case)), *map(str, options.cores)]
+    if case.benchmark in ONE_SIDED:
+        return "mpi_rma", 2, [*split_one_sided(case), case.what, str(window_of(case)), *tail]
     if case.benchmark == "match":
         return "mpi_match", 2, [case.what, options.order, str(SEED), *tail]
     if case.benchmark == "sandia":
@@ -223,13 +236,49 @@ def progress_figure(case):
     return "median" if case.what == "1-to-N" else "rate"
 
 
+def split_one_sided(case):
+    """Returns (operation, latency or rate) of a one-sided benchmark."""
+    operation = case.benchmark.removesuffix(RATE)
+    return operation, "latency" if operation == case.benchmark else "rate"
+
+
+def subcommand(case):
+    """Returns the subcommand of canele-perf that measures a case."""
+    if case.benchmark not in ONE_SIDED:
+        return case.benchmark
+    operation, _ = split_one_sided(case)
+    return "atomics" if operation in ATOMICS else operation
+
+
+def one_sided_words(case):
+    """Returns the options of canele-perf put, get or atomics."""
+    operation, measure = split_one_sided(case)
+    chosen = ["--operation", operation] if operation in ATOMICS else []
+    return ["--memory", case.what, "--measure", measure, "--window", str(window_of(case)), *chosen, "--size",
+            str(case.size)]
+
+
+def openmpi_rma(case, on_ucx):
+    """Returns the options that select Open MPI's component for one-sided operations, where its own choice fails."""
+    if case.what == "mapped":
+        return OPENMPI_MAPPED
+    return OPENMPI_TCP_RMA if case.driver == "tcp" and not on_ucx else []
+
+
+def window_of(case):
+    """Returns the messages before an answer, or the one-sided operations before a flush, by the rule of canele-perf."""
+    if case.benchmark.endswith(RATE):
+        return max(4, min(64, (1 << 20) // case.size))
+    return {"bandwidth": 16, "rate": 64}.get(case.benchmark, 1)
+
+
 def iterations_for(case):
     """Returns the messages per batch by the rule of canele-perf (options.cpp), so that batches are equal."""
     if case.benchmark == "match":
         return max(4096, case.size)
     if case.benchmark == "sandia":
         return 20  # windows
-    window = {"latency": 1, "bandwidth": 16, "rate": 64}[case.benchmark]
+    window = window_of(case)
     rounds = min((32 << 20) // (max(1, case.size) * window), 2000)
     return max(1, min(rounds, max(1, 2000 // window))) * window
 
@@ -284,6 +333,12 @@ def find_tool(prefix, name):
     return shutil.which(name)
 
 
+def brief(why):
+    """Returns the first line of a reason, and a compiler's first error."""
+    first, *more = why.splitlines()
+    return " ".join([first, *[line for line in more if "error" in line][:1]])
+
+
 def gather(made):
     """Returns the available contenders of (name, (contender or None, why)). Names those that are missing."""
     found = []
@@ -329,5 +384,5 @@ def make_mpi(options, name, sources, way=None):
     if not programs:
         return None, why
     if why:
-        print(f"{name}: not all can be measured: {why}", file=sys.stderr)
+        print(f"{name}: not all can be measured: {brief(why)}", file=sys.stderr)
     return Mpi(options, f"{name}-{way}" if way else name, programs, launch, how, way or "bcast"), ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plots of compare.py's result: latency, bandwidth, rate, matching, Sandia's patterns, broadcast, overlap, threads.
+"""Plots of the result of compare.py: a chart of each family of rows.
 
 Used by compare.py, or alone: plots.py RESULT.json DIRECTORY. It runs in a Python of its own, the first one that has
 matplotlib. Debian's package serves /usr/bin/python3 only, which need not be the one in PATH. Everything else works
@@ -17,7 +17,7 @@ import figures
 import report
 import rows
 
-LOGARITHMIC = ("latency", "rate", "match", "broadcast", "threads")
+LOGARITHMIC = ("latency", "rate", "match", "broadcast", "threads", "one-sided")
 
 
 def find_python():

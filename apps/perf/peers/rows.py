@@ -8,11 +8,12 @@ Rows without a target are for the plots.
 
 import typing
 
-from contenders import Case
+from contenders import ATOMICS, ONE_SIDED, RATE, Case
 
 MPI_COST = 1.1
 UNITS = {"latency": ("us", 1), "bandwidth": ("GB/s", 1e-3), "rate": ("M/s", 1e-6), "match": ("ns", 1),
-         "sandia": ("M/s", 1e-6), "broadcast": ("us", 1), "overlap": ("of serial", 1)}
+         "sandia": ("M/s", 1e-6), "broadcast": ("us", 1), "overlap": ("of serial", 1),
+         **{name: ("M/s", 1e-6) if name.endswith(RATE) else ("us", 1) for name in ONE_SIDED}}
 QUICK = ("shm-latency-8", "shm-bandwidth-64k", "shm-rate-same", "tcp-rate-same", "tcp-latency-8")
 
 
@@ -105,7 +106,23 @@ def others():
     return rows
 
 
-ROWS = judged() + others()
+def one_sided():
+    """Returns rows for information: one-sided operations on memory that the origin maps, and on registered memory."""
+    rows = []
+    for driver, memory in (("shm", "mapped"), ("shm", "registered"), ("tcp", "registered")):
+        key = f"one-sided-{driver}-{memory}"
+        rows += [Row(f"{key}-{operation}-{size_name(size)}", f"{driver} {operation} {bytes_name(size)}, {memory}",
+                     Case(operation, driver, memory, size), True)
+                 for operation in ("put", "get") for size in (8, 4 << 10, 64 << 10, 1 << 20)]
+        rows += [Row(f"{key}-atomics-{short}", f"{driver} {operation}, {memory}", Case(operation, driver, memory, 8),
+                     True) for operation, short in zip(ATOMICS, ("add", "cas"))]
+        rows += [Row(f"{key}-rate-{short}", f"{driver} {operation} rate, {memory}",
+                     Case(operation + RATE, driver, memory, 8), False)
+                 for operation, short in (("put", "put"), ("get", "get"), (ATOMICS[0], "add")) if driver == "shm"]
+    return rows
+
+
+ROWS = judged() + others() + one_sided()
 
 
 def choose(only, quick):

@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""canele-perf put, get and atomics as users run them: the form of the output.
+"""canele-perf put, get and atomics as users run them, and the same measurement by other MPIs: the form of the output.
 
 Run by ctest, which names the programs' directory in CANELE_TEST_BIN; by hand: see README.md. The programs check the
-data themselves.
+data themselves. The other MPIs may be installed or not.
 """
 import itertools
 import json
+import os
+import sys
+import tempfile
+import types
 import unittest
 
-from tools_test import BIN, run
+from tools_test import BIN, SOURCE, run
+
+sys.path.insert(0, str(SOURCE / "apps" / "perf" / "peers"))
+# pylint: disable=wrong-import-position
+import contenders
 
 MEMORIES, MEASURES = ("mapped", "registered"), ("latency", "rate")
 ATOMICS = ("fetch-and-add", "compare-and-swap")
@@ -93,6 +101,34 @@ class OneSidedTest(unittest.TestCase):
         self.assertIn("cannot pin", run("canele-perf", "get", "--cores", "4095", code=1)[1])
         _, errors = run("canele-run", "-n", "3", str(BIN / "canele-perf"), "atomics", code=1)
         self.assertIn("this job has 3 ranks; expected: two", errors)
+
+
+class PeersTest(unittest.TestCase):
+    """mpi_rma.c on each MPI that is installed, started and read as compare.py does."""
+
+    def samples(self, name, work):
+        """Measures each operation once, on memory of both kinds. Returns why the program cannot be built, or ''."""
+        options = types.SimpleNamespace(work=work, prefix=str(BIN.parent), order="shuffled",
+                                        cores=(sorted(os.sched_getaffinity(0)) * 2)[:2])
+        mpi, why = contenders.make_mpi(options, name, ["mpi_rma"])
+        if mpi is None:
+            return why
+        for benchmark, memory in itertools.product(contenders.ONE_SIDED, MEMORIES):
+            case = contenders.Case(benchmark, "shm", memory, 8, 2)
+            samples = mpi.measure(case, 100)
+            self.assertEqual(len(samples), 2, case)
+            self.assertGreater(min(samples), 0, case)
+        return ""
+
+    def test_every_mpi(self):
+        left_out = []
+        with tempfile.TemporaryDirectory() as work:
+            for name in ("openmpi", "mpich"):
+                with self.subTest(name=name):
+                    left_out += [name] if (why := self.samples(name, work)) else []
+                    self.assertIn(why, ("", "not installed"))
+        if len(left_out) == 2:
+            self.skipTest("no other MPI is installed")
 
 
 if __name__ == "__main__":

@@ -149,6 +149,16 @@ class Rows(unittest.TestCase):
     def test_quick_rows_exist(self):
         self.assertEqual([row.key for row in rows.choose([], True)], list(rows.QUICK))
 
+    def test_one_sided_rows(self):
+        found = rows.choose(["one-sided"], False)
+        self.assertEqual({row.case.benchmark for row in found}, set(contenders.ONE_SIDED) - {"compare-and-swap-rate"})
+        self.assertEqual([row.case.size for row in rows.choose(["one-sided-tcp-registered-put"], False)],
+                         [8, 4096, 65536, 1 << 20])
+        self.assertEqual({(row.unit[0], row.less) for row in found}, {("us", True), ("M/s", False)})
+
+    def test_labels_are_distinct(self):  # the page is read by label
+        self.assertEqual(len({row.label for row in rows.ROWS}), len(rows.ROWS))
+
     def test_unknown(self):
         with self.assertRaisesRegex(ValueError, "no row begins with 'smh'; rows: shm-latency-8, "):
             rows.choose(["shm", "smh"], False)
@@ -174,6 +184,44 @@ class Peers(unittest.TestCase):
         options = type("Options", (), {"cores": [0, 1], "order": "shuffled"})
         self.assertEqual(contenders.mpi_work(case, options, "bcast"),
                          ("mpi_perf", 2, ["rate-distinct", "8", "3", "1984", "0", "1"]))
+
+    def test_one_sided_operations(self):
+        options = type("Options", (), {"cores": [0, 1], "order": "shuffled"})
+        ours, floor = (kind(options, "perf") for kind in (contenders.Canele, contenders.Floor))
+        put, add = contenders.Case("put", "shm", "mapped", 1 << 20, 3), contenders.Case("fetch-and-add-rate", "tcp",
+                                                                                       "registered", 8, 3)
+        self.assertEqual(contenders.mpi_work(put, options, "bcast"),
+                         ("mpi_rma", 2, ["put", "latency", "mapped", "1", "1048576", "3", "32", "0", "1"]))
+        self.assertEqual(contenders.mpi_work(add, options, "bcast"),
+                         ("mpi_rma", 2, ["fetch-and-add", "rate", "registered", "64", "8", "3", "1984", "0", "1"]))
+        self.assertEqual(ours.words(put), "perf put --json --driver shm --batches 3 --iterations 32 --cores 0,1 "
+                         "--no-floor --memory mapped --measure latency --window 1 --size 1048576".split())
+        self.assertEqual(ours.words(add)[1], "atomics")
+        self.assertEqual(ours.words(add)[-8:], "--measure rate --window 64 --operation fetch-and-add --size 8".split())
+        self.assertEqual([floor.takes(case) for case in (put, add)], [True, False])
+
+    def test_one_sided_operations_of_open_mpi(self):
+        def words(name, memory, driver):
+            how = {"openmpi": contenders.OPENMPI_DRIVER, "openmpi-ucx": contenders.UCX_DRIVER}[name]
+            options = type("Options", (), {"cores": [0, 1], "order": "shuffled"})
+            mpi = contenders.Mpi(options, name, {"mpi_rma": "program"}, contenders.OPENMPI_LAUNCH, how)
+            return " ".join(mpi.words(contenders.Case("put", driver, memory, 8)))
+
+        self.assertIn("osc sm program put", words("openmpi", "mapped", "shm"))
+        self.assertIn("osc sm program put", words("openmpi-ucx", "mapped", "shm"))
+        self.assertIn("osc pt2pt program put", words("openmpi", "registered", "tcp"))
+        self.assertNotIn("osc", words("openmpi", "registered", "shm"))
+        self.assertNotIn("osc", words("openmpi-ucx", "registered", "tcp"))
+
+    def test_a_contender_without_the_program_has_no_cell(self):
+        mpi = contenders.Mpi(type("Options", (), {"cores": [0, 1]}), "canele-mpi", {"mpi_perf": "program"}, [], {})
+        self.assertFalse(mpi.takes(contenders.Case("put", "shm", "mapped", 8)))
+        self.assertTrue(mpi.takes(contenders.Case("latency", "shm", "bytes", 8)))
+
+    def test_why_in_brief(self):
+        self.assertEqual(contenders.brief("cc failed:\nIn function\na.c:1: error: no MPI_Win\nb.c:2: error: x"),
+                         "cc failed: a.c:1: error: no MPI_Win")
+        self.assertEqual(contenders.brief("not installed"), "not installed")
 
 
 if __name__ == "__main__":
