@@ -83,12 +83,12 @@ def bound(less, target):
 
 def show_verdicts(judged):
     """Prints the last table."""
-    print(f"\n{'':<33} {'by':<12} {'ours':>8} {'':<9} {'best peer':>9} {'which':<15} {'to it (spread)':<23} "
+    print(f"\n{'':<35} {'by':<12} {'ours':>8} {'':<9} {'best peer':>9} {'which':<15} {'to it (spread)':<23} "
           f"{'target':<15} {'':<7} to the floor (spread), target")
     for row in judged:
         for line in row["verdicts"]:
             best = line["best"]
-            cells = [f"{row['label']:<33} {line['who']:<12} {number(line['figure'].value):>8} {row['unit']:<9}"]
+            cells = [f"{row['label']:<35} {line['who']:<12} {number(line['figure'].value):>8} {row['unit']:<9}"]
             cells.append(f"{number(line['best_figure'].value):>9} {best:<15}" if best else f"{'':>9} {'no peer':<15}")
             cells.append(f"{spread(line['ratio']):<23} {target_words(row['less'], line['target'], line['met']):<15} "
                          f"{line['verdict'] or '':<7}")
