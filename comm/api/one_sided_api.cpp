@@ -38,11 +38,15 @@ struct Access {
   Session* session = nullptr;
 };
 
+bool allows(const RemoteKey& key, std::uint64_t offset, std::uint64_t length, std::uint32_t wanted) {
+  return length <= key.length && offset <= key.length - length && (key.access & wanted) != 0;
+}
+
 /// Checks the range of an operation against its key.
 int check_range(const Access& access, std::uint32_t wanted) {
   const RemoteKey& key = *access.key;
   const std::uint64_t length = access.data.length;
-  if (length <= key.length && access.offset <= key.length - length && (key.access & wanted) != 0) return CANELE_OK;
+  if (allows(key, access.offset, length, wanted)) return CANELE_OK;
   if ((key.access & wanted) == 0)
     return error(CANELE_EACCESS, std::string(access.call) + ": the key does not allow this kind of access");
   return error(CANELE_EACCESS, std::string(access.call) + ": " + std::to_string(length) + " bytes at offset " +
@@ -121,6 +125,49 @@ bool find_session(Access& access, AccessOptions& options) {
   access.session = access.engine.one_sided.session.load(std::memory_order_acquire);  // release: enable()
   if (options.lane == nullptr && access.session != nullptr) options.lane = access.engine.one_sided.default_lane;
   return access.session != nullptr;
+}
+
+/// Returns the session of one-sided operations if a post may end within itself: nothing waits for the event of the
+/// request (nullptr: none). Else nullptr.
+[[gnu::always_inline]] inline Session* session_to_end_in(const one_sided::State& state, canele_request_t* request) {
+  Session* const session = state.session.load(std::memory_order_acquire);  // release: enable()
+  if (session == nullptr || fork::in_child) return nullptr;
+  if (request == nullptr) return session;
+  const Request& r = request_of(request);
+  return postable(&r, session) && is_unwatched(r) ? session : nullptr;
+}
+
+/// The shortest way of an operation without options: the calling thread accesses mapped memory, in the default lane.
+/// Returns false, with nothing done, if anything stands in the way. post_access() then does the operation, or reports
+/// the caller's mistake.
+template <typename Accessing>
+[[gnu::always_inline]] inline bool accesses_mapped(canele_key_t* key, std::uint64_t offset, std::uint64_t length,
+                                                   std::uint32_t wanted, canele_request_t* request,
+                                                   Accessing accessing) {
+  if (key == nullptr) return false;
+  assume_lock();  // as in find_session()
+  const RemoteKey& k = key_of(key);
+  Session* const session = session_to_end_in(k.context->one_sided, request);
+  std::byte* const base = session != nullptr ? post::mapped_memory(k, *k.context->one_sided.default_lane) : nullptr;
+  if (base == nullptr || !allows(k, offset, length, wanted)) return false;
+  accessing(base + offset);
+  if (request != nullptr) end_as_send(request_of(request), *session, k.rank, offset, length);
+  return true;
+}
+
+/// The same for a flush that has nothing to wait for.
+bool flushes_at_once(Engine& engine, int rank, canele_request_t* request) {
+  assume_lock();  // as in find_session()
+  Session* const session = session_to_end_in(engine.one_sided, request);
+  if (session == nullptr || rank < 0 || rank >= engine.size || !post::is_flushed(*engine.one_sided.default_lane))
+    return false;
+  if (request != nullptr) end_as_send(request_of(request), *session, rank, 0, 0);
+  return true;
+}
+
+/// Returns whether the data is one valid piece of memory.
+bool is_piece(const canele_data_t* data) {
+  return data != nullptr && data->segments == nullptr && data->base != nullptr;
 }
 
 int post_access(Access access, AccessOptions options, canele_request_t* request) {
@@ -254,6 +301,10 @@ int canele_notification_close(canele_engine_t* engine, uint32_t slot) try {
 int canele_put(canele_key_t* key, uint64_t offset, const canele_data_t* data, const canele_access_options_t* options,
                canele_request_t* request) try {
   constexpr const char* call = "canele_put";
+  if (options == nullptr && is_piece(data) &&
+      accesses_mapped(key, offset, data->length, CANELE_ACCESS_WRITE, request,
+                      [&](std::byte* at) { post::put_mapped(at, *data); }))
+    return CANELE_OK;
   if (key == nullptr) return missing(call, "key");
   AccessOptions read;
   int code = check_data(data, call);
@@ -271,6 +322,10 @@ int canele_put(canele_key_t* key, uint64_t offset, const canele_data_t* data, co
 int canele_get(canele_key_t* key, uint64_t offset, const canele_data_t* data, const canele_access_options_t* options,
                canele_request_t* request) try {
   constexpr const char* call = "canele_get";
+  if (options == nullptr && is_piece(data) &&
+      accesses_mapped(key, offset, data->length, CANELE_ACCESS_READ, request,
+                      [&](std::byte* at) { post::get_mapped(at, *data); }))
+    return CANELE_OK;
   if (key == nullptr) return missing(call, "key");
   AccessOptions read;
   int code = check_data(data, call);
@@ -296,6 +351,10 @@ int canele_atomic(canele_key_t* key, uint64_t offset, enum canele_atomic_operati
                                     std::to_string(size) + ", offset " + std::to_string(offset) +
                                     "; expected: one of enum canele_atomic_operation, 4 or 8, a multiple of the size");
   }
+  if (options == nullptr && accesses_mapped(key, offset, size, CANELE_ACCESS_ATOMIC, request, [&](std::byte* at) {
+        post::apply_mapped(at, {operation, size, operand, compare}, before);
+      }))
+    return CANELE_OK;
   AccessOptions read;
   int code = read_options(options, false, call, &read);
   if (code != CANELE_OK) return code;
@@ -339,6 +398,7 @@ int canele_notify(canele_engine_t* engine, int rank, const canele_access_options
 
 int canele_flush(canele_engine_t* engine, int rank, const canele_access_options_t* options,
                  canele_request_t* request) try {
+  if (options == nullptr && engine != nullptr && flushes_at_once(engine_of(engine), rank, request)) return CANELE_OK;
   return post_to_rank("canele_flush", AccessKind::flush, engine, rank, options, request);
 } catch (...) {
   return caught();

@@ -31,10 +31,19 @@ inline bool is_flushed(const one_sided::Lane& lane) {
   return lane.all.load(std::memory_order_acquire) == 0;  // release: confirm()
 }
 
+/// Copies a piece. A word is copied at once, without a call.
+inline void copy_piece(void* to, const void* from, std::size_t length) {
+  if (length == sizeof(std::uint64_t)) {
+    std::memcpy(to, from, sizeof(std::uint64_t));
+  } else if (length != 0) {
+    std::memcpy(to, from, length);
+  }
+}
+
 inline void put_mapped(std::byte* at, const canele_data_t& data) {
   std::atomic_thread_fence(std::memory_order_release);  // after earlier puts; a reader loads the later one with acquire
   if (data.segments == nullptr) {
-    if (data.length != 0) std::memcpy(at, data.base, data.length);
+    copy_piece(at, data.base, data.length);
   } else {
     data::gather(data, 0, data.length, at);
   }
@@ -42,7 +51,7 @@ inline void put_mapped(std::byte* at, const canele_data_t& data) {
 
 inline void get_mapped(const std::byte* at, const canele_data_t& data) {
   if (data.segments == nullptr) {
-    if (data.length != 0) std::memcpy(data.base, at, data.length);
+    copy_piece(data.base, at, data.length);
   } else {
     data::scatter(data, 0, at, data.length);
   }
