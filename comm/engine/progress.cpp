@@ -41,7 +41,7 @@ void Engine::serve_drivers() {
 namespace {
 
 int serve(DriverInstance& instance, bool poll) {
-  constexpr int few = 8;  // a thread that has posted shall return soon
+  constexpr int few = 8;                                     // a thread that has posted shall return soon
   if (!instance.call_lock.try_lock_or_delegate()) return 0;  // its holder checks again
   int did = 0;
   do {
