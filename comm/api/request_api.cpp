@@ -324,12 +324,23 @@ int canele_irecv_late(canele_session_t* session, int source, uint64_t tag, uint6
   return caught();
 }
 
+namespace {
+
+/// Returns true if the request is a receive without a buffer that holds a message. The event is looked at first: until
+/// it has happened, another thread may change the stage.
+bool holds_message(const Request& r) {
+  return r.kind == Request::Kind::receive && (r.word.load(std::memory_order_acquire) & event::header) != 0 &&
+         r.stage == Request::Stage::matched_unbound;
+}
+
+}  // namespace
+
 int canele_receive_peek(canele_request_t* request, void* buffer, size_t length) try {
   if (request == nullptr || (length != 0 && buffer == nullptr))
     return error(CANELE_EINVAL, "canele_receive_peek: request and buffer must be given");
   if (fork::in_child) return reject_in_child("canele_receive_peek");
   Request& r = request_of(request);
-  if (r.kind != Request::Kind::receive || r.stage != Request::Stage::matched_unbound) {
+  if (!holds_message(r)) {
     return error(CANELE_ESTATE, "canele_receive_peek: the request holds no message (wait for CANELE_EVENT_HEADER)");
   }
   Message& message = *r.receive.message;
@@ -349,7 +360,7 @@ int canele_receive_bind(canele_request_t* request, const canele_data_t* data) tr
   const int code = check_data(data, "canele_receive_bind");
   if (code != CANELE_OK) return code;
   if (fork::in_child) return reject_in_child("canele_receive_bind");
-  if (r.kind != Request::Kind::receive || r.stage != Request::Stage::matched_unbound) {
+  if (!holds_message(r)) {
     return error(CANELE_ESTATE, "canele_receive_bind: the request holds no message, or has its buffer already");
   }
   r.data = *data;
@@ -367,7 +378,7 @@ int canele_receive_envelope(const canele_request_t* request, canele_status_t* st
     return error(CANELE_EINVAL, "canele_receive_envelope: request and status must be given");
   if (fork::in_child) return reject_in_child("canele_receive_envelope");
   const Request& r = request_of(request);
-  if (r.kind != Request::Kind::receive || r.stage != Request::Stage::matched_unbound) {
+  if (!holds_message(r)) {
     return error(CANELE_ESTATE, "canele_receive_envelope: the request holds no message");
   }
   fill_status(r, status);

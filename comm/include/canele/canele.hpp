@@ -3,10 +3,10 @@
 // canele.hpp - a thin C++20 layer on <canele/canele.h>: owners instead of handles, spans instead of pointers,
 // exceptions instead of codes.
 //
-// Header only. A function of canele.h that this layer lacks can be called with native(). Threads: as in canele.h, any
-// thread may call any function at any time; but one object is used by one thread at a time. Pitfall: a request contains
-// its own memory, so it can be neither copied nor moved. Destroying a pending request cancels it (a receive) and waits
-// for it.
+// Header only. A function of canele.h that this layer lacks can be called with native(). Beside it: <canele/post.hpp>,
+// <canele/one_sided.hpp>, <canele/collectives.hpp>, <canele/active.hpp>. Threads: as in canele.h, any thread may call
+// any function at any time; but one object is used by one thread at a time. Pitfall: a request contains its own memory,
+// so it can be neither copied nor moved. Destroying a pending request cancels it (a receive) and waits for it.
 //
 //     canele::engine engine;                         // joins the job
 //     canele::session session(engine, "mine");       // a name space for tags
@@ -56,6 +56,8 @@ class error : public std::runtime_error {
 };
 
 namespace detail {
+
+struct requests;  // post.hpp
 
 /// Throws canele::error. In programs built without exceptions, prints the error and ends the process.
 [[noreturn]] inline void fail(int code, const std::string& text, int rank) {
@@ -261,7 +263,7 @@ class request {
   /// without a buffer that holds a message drops it. Ends the process inside a completion callback, where waiting is
   /// impossible.
   ~request() {
-    if (!pending_) return;
+    if (!pending_ || ended()) return;
     canele_cancel(&native_);  // a send cannot be cancelled: this waits for it
     if (late_) drop_message();
     if (canele_wait(&native_, nullptr) != CANELE_EDEADLK) return;
@@ -337,7 +339,8 @@ class request {
 
  private:
   friend class session;
-  friend class group;  // collectives.hpp
+  friend class group;              // collectives.hpp
+  friend struct detail::requests;  // post.hpp, one_sided.hpp
   template <typename... Requests>
   requires(std::same_as<Requests, request>&&...) friend void wait_all(Requests&... requests);
   friend void wait_all(std::span<request> requests);
@@ -348,11 +351,30 @@ class request {
   requires std::invocable<Post, canele_request_t*> request(const char* call, Post post) { start(call, post); }
 
   template <typename Post>
-  void start(const char* call, Post post) {
-    assert(!pending_ && "the request is still in use");
-    detail::check(post(&native_), call);
-    pending_ = true;
-    late_ = false;
+  void start(const char* call, Post post, bool late = false) {
+    detail::check(begin(post, late, false), call);
+  }
+
+  /// Posts, and returns what the post answers. A callback may run within the post, and use or destroy the request.
+  /// After a post with success nothing is therefore written here.
+  template <typename Post>
+  int begin(Post post, bool late, bool watched) {
+    assert((!pending_ || watched_) && "the request is still in use");
+    const bool pending = std::exchange(pending_, true), was_late = std::exchange(late_, late);
+    const bool was_watched = std::exchange(watched_, watched);
+    const int code = post(&native_);
+    if (code != CANELE_OK) [[unlikely]] {  // the request is not in use, or still in its former use
+      pending_ = pending && code < 0;
+      late_ = was_late;
+      watched_ = was_watched;
+    }
+    return code;
+  }
+
+  /// Returns true if the request is finalized: a callback, or the owner of a queue, may know that.
+  bool ended() noexcept {
+    canele_request_t* const self = &native_;
+    return canele_find_done(1, &self, 0) == 0;
   }
 
   /// Completes a matched receive without a buffer, which ends only when it gets a buffer: binds one of no bytes.
@@ -366,7 +388,8 @@ class request {
 
   canele_request_t native_{};
   bool pending_ = false;
-  bool late_ = false;  ///< a receive without a buffer, before bind()
+  bool late_ = false;     ///< a receive without a buffer, before bind()
+  bool watched_ = false;  ///< a callback, queue, counter or condition is told of the end: see post.hpp
 };
 
 /// Options of a send.
@@ -453,8 +476,8 @@ class session {
   }
   /// Posts a receive without a buffer: on CANELE_EVENT_HEADER call envelope() and peek(), then bind().
   void irecv_late(int source, tag_match tag, request& use) {
-    use.start("canele_irecv_late",
-              [&](canele_request_t* r) { return canele_irecv_late(native_, source, tag.value, tag.mask, r); });
+    const auto post = [&](canele_request_t* r) { return canele_irecv_late(native_, source, tag.value, tag.mask, r); };
+    use.start("canele_irecv_late", post, true);
   }
 
   /// Sends and waits. Throws canele::error.
@@ -479,13 +502,14 @@ class session {
   }
   /// Like iprobe, but takes the message out of matching: `use` is then a receive without a buffer that needs bind().
   std::optional<status> improbe(int source, tag_match tag, request& use) {
-    assert(!use.pending_ && "the request is still in use");
+    assert((!use.pending_ || use.watched_) && "the request is still in use");
     int found = 0;
     canele_status_t native{};
     detail::check(canele_improbe(native_, source, tag.value, tag.mask, &found, use.native(), &native),
                   "canele_improbe");
     if (found == 0) return std::nullopt;
     use.pending_ = use.late_ = true;
+    use.watched_ = false;
     return status(native);
   }
 

@@ -178,6 +178,75 @@ TEST_F(CppLayer, AProbedMessageMayBeDropped) {
   EXPECT_FALSE(session.iprobe(0, 8).has_value());
 }
 
+/// Counts the events HEADER of a receive without a buffer.
+void count_header(canele_request_t*, unsigned events, void* count) {
+  if ((events & CANELE_EVENT_HEADER) != 0) ++*static_cast<int*>(count);
+}
+
+TEST_F(CppLayer, AReceiveWithoutABufferIsBoundAfterItsHeader) {
+  const int out = 6;
+  int in = 0, headers = 0;
+  canele::request unbound, sent;
+  session.irecv_late(0, 9, unbound);
+  unbound.on_event(CANELE_EVENT_HEADER, count_header, &headers);
+  EXPECT_THROW(unbound.envelope(), canele::error) << "no message yet";
+  EXPECT_THROW(unbound.bind(canele::one(in)), canele::error);
+  session.isend(0, 9, canele::one(out), sent);
+  while (headers == 0) engine.progress();
+  EXPECT_EQ(unbound.envelope().length, sizeof out);
+  unbound.bind(canele::one(in));
+  canele::wait_all(unbound, sent);
+  EXPECT_EQ(in, 6);
+}
+
+TEST_F(CppLayer, AMatchedReceiveWithoutABufferMayBeDestroyed) {
+  const int out = 1, second = 2;
+  int headers = 0, in = 0;
+  canele::request sent;
+  {
+    canele::request unbound;
+    session.irecv_late(0, 10, unbound);
+    unbound.on_event(CANELE_EVENT_HEADER, count_header, &headers);
+    session.isend(0, 10, canele::one(out), {.synchronous = true}, sent);
+    while (headers == 0) engine.progress();
+  }  // its message is dropped
+  sent.wait();
+  auto received = session.irecv(0, 10, canele::one(in));
+  session.send(0, 10, canele::one(second));
+  received.wait();
+  EXPECT_EQ(in, 2);
+}
+
+TEST_F(CppLayer, AnUnmatchedReceiveWithoutABufferMayBeDestroyed) {
+  {
+    canele::request unbound;
+    session.irecv_late(0, 11, unbound);
+  }  // cancelled
+  const int out = 1;
+  int in = 0;
+  canele::request sent;
+  session.isend(0, 11, canele::one(out), sent);
+  EXPECT_EQ(session.recv(0, 11, canele::one(in)).length, sizeof in);
+  sent.wait();
+}
+
+TEST_F(CppLayer, AReceiveWithoutABufferMayBeDestroyedWhileAThreadMatchesIt) {
+  engine.use_workers(CANELE_WORKER_BOUND);
+  const int out = 1;
+  for (int i = 0; i < 200; ++i) {
+    canele::request sent;
+    {
+      canele::request unbound;
+      session.irecv_late(0, 12, unbound);
+      session.isend(0, 12, canele::one(out), sent);
+    }  // matched by now, or not
+    sent.wait();
+    int in = 0;
+    if (session.iprobe(0, 12)) session.recv(0, 12, canele::one(in));
+  }
+  engine.stop_worker();
+}
+
 TEST_F(CppLayer, MovedEnginesAndSessionsGoOn) {
   canele::session moved = std::move(session);
   int in = 0;
