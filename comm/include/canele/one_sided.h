@@ -143,7 +143,7 @@ enum canele_atomic_operation {
   CANELE_ATOMIC_AND,
   CANELE_ATOMIC_OR,
   CANELE_ATOMIC_XOR,
-  CANELE_ATOMIC_COMPARE_AND_SWAP, /**< write `operand` if the word equals `compare` */
+  CANELE_ATOMIC_COMPARE_AND_SWAP /**< write `operand` if the word equals `compare` */
 };
 
 /** Applies `operation` to the word of `size` bytes (4 or 8) at `offset`, which must be aligned to its size. Atomic with
