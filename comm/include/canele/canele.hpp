@@ -78,6 +78,11 @@ struct requests;  // post.hpp
   if (!detail.empty()) text.append(": ").append(detail);
   fail(code, text, -1);
 }
+/// Ends the process: a destructor has to wait inside a completion callback.
+[[noreturn]] inline void destroyed_in_callback(const char* what) {
+  std::fprintf(stderr, "canele: %s was destroyed inside a completion callback\n", what);
+  std::abort();
+}
 inline void check(int code, const char* call) {
   if (code != CANELE_OK) [[unlikely]]
     refused(code, call);
@@ -266,9 +271,7 @@ class request {
     if (!pending_ || ended()) return;
     canele_cancel(&native_);  // a send cannot be cancelled: this waits for it
     if (late_) drop_message();
-    if (canele_wait(&native_, nullptr) != CANELE_EDEADLK) return;
-    std::fputs("canele: a pending request was destroyed inside a completion callback\n", stderr);
-    std::abort();
+    if (canele_wait(&native_, nullptr) == CANELE_EDEADLK) detail::destroyed_in_callback("a pending request");
   }
 
   /// Blocks until finished. Throws canele::error if the request failed, was truncated or was cancelled.
