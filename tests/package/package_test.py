@@ -18,7 +18,7 @@ import tempfile
 import time
 import unittest
 
-from page_blocks import steps_of
+from page_blocks import programs_of, steps_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -151,6 +151,22 @@ class PackageTest(unittest.TestCase):
         for language in ("in_c", "in_cxx", "in_f77", "in_f90"):
             output = run(wrappers / "mpiexec", "-n", "2", build / language)
             self.assertEqual(sorted(output.splitlines()), ["rank 0 of 2", "rank 1 of 2"], language)
+
+    def test_programs_of_the_pages(self):
+        """Pages that are not followed command by command have programs, too: all are built and run."""
+        for page in ("completion.md", "one-sided.md"):
+            programs = programs_of((ROOT / "docs" / page).read_text(encoding="utf-8"))
+            self.assertTrue(programs, page)
+            for source in programs:
+                (self.scratch / source.name).write_text(source.text, encoding="utf-8")
+                program = self.scratch / pathlib.Path(source.name).stem
+                self.install.compile(["g++", "-std=c++20", "-pedantic", "-Wall", "-Wextra", "-Werror"],
+                                     self.scratch / source.name, "-o", program)
+                for ranks in (1, 3):
+                    with self.subTest(page=page, line=source.line, ranks=ranks):
+                        output = run("canele-run", "-n", ranks, program, environment=self.install.environment)
+                        total = {"arrivals.cpp": 8, "row.cpp": ranks * (ranks + 1) // 2}[source.name]
+                        self.assertEqual(output.count(f": the sum is {total}\n"), ranks, output)
 
     def test_no_absolute_path_in_the_package_files(self):
         for path in [*self.install.lib.glob("pkgconfig/canele.pc"), *self.install.lib.glob("cmake/Canele/*.cmake")]:
@@ -333,6 +349,10 @@ class PageBlocksTest(unittest.TestCase):
 
     def test_skips(self):
         self.assertEqual(steps_of("<!-- test: skip shown only -->\n```cpp\nb\n```\n"), [])
+
+    def test_finds_the_programs_that_are_saved(self):
+        page = "```c\nint part;\n```\n<!-- test: save m.c -->\n```c\nint a;\n```\n<!-- test: skip x -->\n```c\n```\n"
+        self.assertEqual([tuple(step) for step in programs_of(page)], [(5, "m.c", "int a;\n")])
 
     def test_a_directive_is_for_the_next_block(self):
         with self.assertRaisesRegex(ValueError, "line 3: a program without"):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The code blocks of a Markdown page, as a reader follows them: commands to run, files to save.
 
-Used by package_test.py, for README.md and docs/start.md. Blocks of `sh` are commands. Blocks of C, C++ and CMake are
-files. The line before a block may have a directive, which readers of the page do not see:
+Used by package_test.py: for README.md and docs/start.md, and for the programs of other pages. Blocks of `sh` are
+commands. Blocks of C, C++ and CMake are files. The line before a block may have a directive, which readers of the page
+do not see:
   <!-- test: save NAME -->     the file is saved under this name; the page tells the reader this name, too
   <!-- test: skip REASON -->   the block is not followed
 A block of a program without a directive is an error: it would not be tested. Blocks of other languages are ignored.
@@ -62,6 +63,15 @@ def commands_of(block):
             found.append(Step(number, None, line))
         whole = not line.endswith("\\")
     return found
+
+
+def programs_of(text):
+    """Returns the files that a page says to save, as steps. The parts of programs that it shows are left out."""
+    return [
+        Step(block.line, block.directive.split(" ", 1)[1], "\n".join(block.lines) + "\n")
+        for block in blocks_of(text)
+        if block.directive.startswith("save ")
+    ]
 
 
 def steps_of(text):
