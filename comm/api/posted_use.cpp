@@ -39,7 +39,10 @@ void PostedUse::listen_first() {
 }
 
 int PostedUse::undo(int code) {
-  if (listening_.mask != 0) request_->word.store(0, std::memory_order_relaxed);
+  if (listening_.mask != 0) {
+    request_->word.store(0, std::memory_order_relaxed);
+    request_->callback = nullptr;
+  }
   if (pooled_ != nullptr) request_->context->request_pool.give_back(*pooled_);
   return code;
 }

@@ -408,9 +408,9 @@ bool is_of_next_use(Request& r, std::uint64_t seen) {
 
 /// Returns true if an event of a finalized request is still to come, or if the request is in a queue.
 bool is_owed_event(const Request& r, std::uint64_t seen) {
-  if ((RequestWord::delivered(seen) & event::finalized) == 0) return (seen & RequestWord::queued_bit) != 0;
-  // canele_queue_poll clears the callback when it takes the request out of the queue.
-  return r.callback == push_to_queue;
+  // Taking the request out of the queue clears the callback.
+  if (r.callback == push_to_queue) return true;
+  return (RequestWord::delivered(seen) & event::finalized) == 0 && (seen & RequestWord::queued_bit) != 0;
 }
 
 [[gnu::cold]] int reject_second(bool ended, const char* call) {

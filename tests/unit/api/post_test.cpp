@@ -222,6 +222,9 @@ TEST_F(PostErrors, LeaveTheRequestUsable) {
   ASSERT_TRUE(job.finish(other) && job.finish(request));
   canele_entry_t entry;
   EXPECT_EQ(canele_queue_take(job.handle(0), &queue, &entry, 1), 0);
+  int calls = 0;
+  EXPECT_EQ(status_of(request).error, CANELE_OK);  // told: the registration is of the next use
+  EXPECT_EQ(canele_request_on_event(&request, CANELE_EVENT_FINALIZED, count, &calls), CANELE_OK);
 }
 
 TEST_F(PostErrors, NameWhatIsWrongWithACompletion) {
@@ -253,6 +256,21 @@ TEST_F(PostErrors, RejectASecondRegistration) {
   EXPECT_EQ(canele_post_send(s[0], 1, 7, &data, &options, &request), CANELE_EBUSY);
   EXPECT_EQ(canele_post_send(s[0], 1, 7, &data, nullptr, &request), CANELE_OK);
   EXPECT_TRUE(job.until([&] { return calls == 1; }));
+}
+
+TEST_F(PostErrors, RejectARegistrationUntilTheEntryIsTaken) {
+  int user = 0, calls = 0;
+  const canele_post_options_t options = options_for(to_queue(&user));
+  for (int round = 0; round < 2; ++round) {  // the second send ends within its post
+    ASSERT_EQ(canele_irecv(s[1], 0, 7, CANELE_TAG_EXACT, there, 1, &other), CANELE_OK);
+    ASSERT_EQ(canele_post_send(s[0], 1, 7, &data, &options, &request), CANELE_OK);
+    ASSERT_TRUE(job.finish(request) && job.finish(other));
+    EXPECT_EQ(canele_request_on_event(&request, CANELE_EVENT_FINALIZED, count, &calls), CANELE_EBUSY) << round;
+    canele_entry_t entry{};
+    ASSERT_TRUE(job.until([&] { return canele_queue_take(job.handle(0), &queue, &entry, 1) == 1; }));
+    EXPECT_EQ(entry.user, &user);
+  }
+  ASSERT_EQ(canele_request_on_event(&request, CANELE_EVENT_FINALIZED, count, &calls), CANELE_OK) << "of the next use";
 }
 
 TEST_F(PostErrors, OfOperationsWithoutARequestGoToTheSession) {
