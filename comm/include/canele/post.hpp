@@ -50,7 +50,7 @@ class completion {
 };
 
 /// No completion, and no request: an error goes to on_error(). The data must live until the program knows by other
-/// means that the operation is over.
+/// means that the operation is over. Not for one-sided operations, whose errors would be lost: see until_flush.
 inline constexpr completion unwatched{canele_completion_t{CANELE_COMPLETE_NONE, 0, nullptr, nullptr, nullptr}};
 
 namespace detail {

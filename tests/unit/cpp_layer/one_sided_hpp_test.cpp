@@ -165,6 +165,17 @@ TEST_F(CppOneSided, LanesMove) {
   EXPECT_EQ(target[5], 3u);
 }
 
+using CppOneSidedDeathTest = CppOneSided;
+TEST_F(CppOneSidedDeathTest, AKeyInUseDestroyedInAFunctionEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto destroys = [&] {
+    const canele::key second(engine, memory.key());
+    second.iput(0, values, canele::until_flush);
+  };
+  canele::completion_counter counter(1, canele::call(destroys));
+  EXPECT_DEATH(counter.add(1), "a key in use was destroyed inside a completion callback");
+}
+
 // ---- put and get ----------------------------------------------------------------------------------------------------
 
 TEST_F(CppOneSided, PutAndGetBlock) {

@@ -131,6 +131,16 @@ TEST_F(CppPostDeathTest, AnExceptionOutOfAFunctionEndsTheProcess) {
   EXPECT_DEATH(events.callback(nullptr, CANELE_EVENT_FINALIZED, events.user), "terminate");
 }
 
+TEST_F(CppPostDeathTest, APendingRequestDestroyedInAFunctionEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto destroys = [&] {
+    canele::request pending;  // without a receive it does not end
+    session.isend(0, 7, canele::one(out), {.synchronous = true}, pending);
+  };
+  canele::completion_counter counter(1, canele::call(destroys));
+  EXPECT_DEATH(counter.add(1), "a pending request was destroyed inside a completion callback");
+}
+
 // ---- posts ----------------------------------------------------------------------------------------------------------
 
 TEST_F(CppPost, ARequestWithoutACompletionIsWaitedFor) {
