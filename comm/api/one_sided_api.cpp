@@ -180,7 +180,8 @@ int post_access(Access access, AccessOptions options, canele_request_t* request)
   Lane& lane = *options.lane;
   if (lane.context != &engine)
     return error(CANELE_EINVAL, std::string(access.call) + ": the lane belongs to another engine, or is closed");
-  const bool watched = request != nullptr || options.done.kind > CANELE_COMPLETE_POLL;
+  const bool watched =
+      request != nullptr || (options.done.kind != CANELE_COMPLETE_POLL && options.done.kind != CANELE_COMPLETE_NONE);
   if (!watched) {
     if (!notifies(access) && access_at_once(access, lane)) return CANELE_OK;
     options.done.kind = CANELE_COMPLETE_NONE;

@@ -62,7 +62,7 @@ CANELE_API int canele_memory_allocate(canele_engine_t *engine, size_t length, co
 
 /** Revokes all keys of the memory, and frees the handle. Operations that come later end with CANELE_EREVOKED at their
  * origin. From the return on, no rank accesses the memory. Blocks until the library has sent the data of gets that it
- * has begun to serve. CANELE_EDEADLK in a callback. */
+ * has begun to serve. CANELE_EDEADLK: called in a callback while there are such gets; the keys stay valid. */
 CANELE_API int canele_memory_free(canele_memory_t *memory);
 
 /** Size of a key, in bytes. */
@@ -118,7 +118,7 @@ CANELE_API int canele_notification_close(canele_engine_t *engine, uint32_t slot)
  * other field. */
 typedef struct canele_access_options {
   size_t struct_size;
-  canele_completion_t done; /**< see "Completion" above. POLL needs a request. */
+  canele_completion_t done; /**< see "Completion" above. POLL or NONE without a request: a flush covers it. */
   canele_lane_t *lane;      /**< NULL: the engine's default lane. */
   int32_t priority;         /**< higher leaves sooner, if the strategy supports it; not before others of its lane. */
   uint32_t slot;            /**< of a put: notification at the target, after the data is visible; 0: none. */

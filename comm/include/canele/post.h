@@ -5,8 +5,9 @@
  * A post takes the completion together with the operation. One call does both, so no event can be lost or delivered to
  * the wrong use of a request. The functions of canele.h do the same in two calls.
  *
- *     canele_post_send(session, rank, tag, &data, &(canele_post_options_t){.struct_size =
- * sizeof(canele_post_options_t), .done = {.kind = CANELE_COMPLETE_QUEUE, .object = &queue, .user = tile}}, NULL);
+ *     canele_post_options_t options = {.struct_size = sizeof options};
+ *     options.done = (canele_completion_t){.kind = CANELE_COMPLETE_QUEUE, .object = &queue, .user = tile};
+ *     canele_post_send(session, rank, tag, &data, &options, NULL);
  *     canele_queue_wait(engine, &queue, entries, 16, UINT64_MAX);
  *
  * The conventions of canele.h hold for every function below. In addition:
@@ -77,7 +78,7 @@ CANELE_API int canele_post_send(canele_session_t *session, int destination, uint
 
 /** Receives like canele_irecv_data; data = NULL: like canele_irecv_late, with a request of the program's. Options,
  * request = NULL and the answers: as for canele_post_send. SYNCHRONOUS, TRY, priority and header must be 0. With
- * MAY_FINISH, CANELE_DONE means that the receive has ended, with any outcome; its status tells. */
+ * MAY_FINISH, CANELE_DONE means that the receive has ended with success; its status has the message. */
 CANELE_API int canele_post_receive(canele_session_t *session, int source, uint64_t tag, uint64_t mask,
                                    const canele_data_t *data, const canele_post_options_t *options,
                                    canele_request_t *request);
@@ -127,10 +128,10 @@ typedef struct canele_entry {
   uint32_t kind;             /**< enum canele_entry_kind */
   int32_t error;             /**< CANELE_OK or a CANELE_E... code. */
   int32_t source;            /**< rank of the peer. */
-  uint32_t slot;             /**< 0. */
-  uint64_t tag;              /**< of the message. */
-  uint64_t length;           /**< bytes of the message as sent. */
-  uint64_t immediate;        /**< of a counter: its value. */
+  uint32_t slot;             /**< of a notification: its slot. */
+  uint64_t tag;              /**< of the message; of the notification of a put: the offset of its data. */
+  uint64_t length;           /**< bytes of the message as sent, or of the put. */
+  uint64_t immediate;        /**< of a counter: its value; of a notification: what it carries. */
   void *payload;             /**< NULL. */
 } canele_entry_t;
 

@@ -234,6 +234,11 @@ TEST_P(OneSided, RevokedAndWrongAccessIsAnErrorAtTheOrigin) {
   ASSERT_EQ(put(0, bytes, nullptr), CANELE_OK);
   EXPECT_EQ(flush(), CANELE_EREVOKED);
   EXPECT_EQ(flush(), CANELE_OK) << "an error is told once";
+  canele_access_options_t none{};
+  none.struct_size = sizeof none;
+  none.done.kind = CANELE_COMPLETE_NONE;
+  ASSERT_EQ(put(0, bytes, nullptr, &none), CANELE_OK);
+  EXPECT_EQ(flush(), CANELE_EREVOKED);
   if (!mapped()) {
     EXPECT_EQ(base()[0], 9);
   }
