@@ -11,8 +11,12 @@
 //       │                                                  ▲       FINALIZED: ready ─▶ its turn: arrived() ─┐
 //       └──▶ Session "active:label"                        └────────────────────────────────────────────────┘
 //
-// Slots are posted in turn, and so matched in turn. One thread at a time serves them, also in turn. That keeps the
-// order of every source, and no handler runs on two threads at a time.
+// Slots are matched in the order in which they were posted. One thread at a time serves them, so no handler runs on two
+// threads at a time. It serves a slot when no earlier one has an unfinished message of the same source. That keeps the
+// order of every source, and a long message delays no other source.
+//
+// A message lies in a block (state/active_blocks). A slot whose block was kept, or is in a queue, gets another one
+// before it is posted again.
 //
 //     message:  length of the header (8 bytes) | header | payload        declared as its header: the first two
 //
@@ -27,13 +31,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "comm/engine/engine.hpp"
+#include "comm/state/active_blocks.hpp"
 
 namespace canele::comm::api {
 
 constexpr std::size_t am_word = sizeof(std::uint64_t);
-constexpr std::size_t am_head_room = am_word + CANELE_AM_HEADER_MAX;
+constexpr std::size_t am_head_room = ActiveBlock::head_room;
 static_assert(am_head_room <= CANELE_HEADER_MAX);
 
 class Handler;
@@ -42,24 +48,39 @@ class Handler;
 struct Slot {
   /// Decides which thread cancels: a receive is posted by its own callback, and cancelled by another thread.
   enum class State { idle, posted, stopped };
+  static constexpr int unknown = -1;
 
   canele_request_t request{};
   Handler* handler = nullptr;
   std::atomic<State> state{State::idle};
-  std::atomic<bool> ready{false};  ///< it may be served
-  bool told = false;               ///< it holds a message for the handler
-  bool ended = false;              ///< it must not be posted again
-  canele_am_message_t message{};
-  std::unique_ptr<std::byte[]> allocated;
+  std::atomic<int> source{unknown};  ///< of the message; unknown: none has come, or its head was not read yet
+  std::atomic<bool> ready{false};    ///< it may be served
+  bool told = false;                 ///< it holds a message for the handler
+  bool ended = false;                ///< it must not be posted again
+  ActiveBlock* block = nullptr;      ///< for heads and small payloads; nullptr: waits for one
+  ActiveBlock* large = nullptr;      ///< of a message whose payload does not fit `block`
   iovec pieces[2]{};
   canele_iov_t vector{};
-  alignas(16) std::byte head[am_head_room];
-  alignas(16) std::byte small[1024];
+
+  /// The block that has the message.
+  ActiveBlock& message_block() { return large != nullptr ? *large : *block; }
 };
 
-class Handler {
+/// Where the messages of an id go: to the program's functions, or to a queue.
+struct ActiveTarget {
+  canele_am_handler_t program{};
+  CompletionQueue* queue = nullptr;
+  void* user = nullptr;  ///< of the entries
+};
+
+class Handler final : public ActiveReceiver {
  public:
-  Handler(Session& session, std::uint64_t id, const canele_am_handler_t& program);
+  Handler(Session& session, std::uint64_t id, const ActiveTarget& target);
+  ~Handler();
+  Handler(const Handler&) = delete;
+  Handler& operator=(const Handler&) = delete;
+  /// Allocates the blocks. Returns false if there is no memory.
+  bool prepare();
   /// Posts the receives.
   void start();
   /// Cancels the receives and blocks until no callback runs.
@@ -68,20 +89,31 @@ class Handler {
  private:
   static constexpr std::size_t depth = 8;
   static void on_event(canele_request_t* request, unsigned events, void* argument);
+  bool claim() override { return turns_.fetch_add(1, std::memory_order_acq_rel) == 0; }
+  void resume() override;
   void post(Slot& slot);
+  bool post_or_wait(Slot& slot);
   void open(Slot& slot);
   void* memory_for(Slot& slot);
   void finish(Slot& slot);
   void serve(Slot& slot);
+  void deliver(Slot& slot);
+  bool serve_one();
+  bool post_waiting();
+  bool begin_wait();
   void serve_in_turn(std::uint32_t turns);
 
   Session& session_;
   const std::uint64_t id_;
-  const canele_am_handler_t program_;
+  const ActiveTarget target_;
+  const std::shared_ptr<ActiveBlocks> blocks_;
   Slot slots_[depth];
   std::atomic<std::uint32_t> turns_{1};  ///< calls of serve_in_turn that are not done; 0: no thread serves
-  std::size_t next_ = 0;                 ///< owned by the serving thread, like the next member
-  std::size_t live_ = depth;             ///< slots that have not ended
+  // Owned by the serving thread.
+  std::vector<Slot*> posted_;   ///< in the order of their posts
+  std::vector<Slot*> waiting_;  ///< for a block, or for room in the queue
+  std::size_t live_ = depth;    ///< slots that have not ended
+  bool told_ = false;           ///< stop() is told that none is left
   canele_condition_t stopped_{};
 };
 
@@ -91,5 +123,11 @@ struct ActiveMessages {
   Session* session = nullptr;  ///< carries the messages
   std::map<std::uint64_t, std::unique_ptr<Handler>> handlers;
 };
+
+/// Returns the session's active messages, made at first use. nullptr: *code is the error.
+std::shared_ptr<ActiveMessages> active_of(Session& session, int* code);
+
+/// Registers a handler, or the queue that takes its place. Returns the error to answer.
+int register_handler(Session& session, std::uint64_t id, const ActiveTarget& target, const char* call);
 
 }  // namespace canele::comm::api

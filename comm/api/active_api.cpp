@@ -1,44 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Active messages of the C ABI.
+// Active messages of the C ABI: handlers.
 //
 // The thread that has served a slot posts it again. One exchange of the slot's state decides whether stop() or that
 // thread cancels the slot.
 #include <algorithm>
-#include <cassert>
 #include <cstring>
-#include <new>
+#include <utility>
 
 #include "comm/api/active.hpp"
 #include "comm/api/api.hpp"
-#include "comm/state/payload.hpp"
 
 namespace canele::comm::api {
-namespace {
 
-/// A message in transfer, in the program's memory.
-struct Sending {
-  canele_request_t request;
-  std::size_t head_length;
-  canele_data_t payload;
-  std::byte head[am_head_room];
-};
-static_assert(sizeof(Sending) <= sizeof(canele_am_t) && offsetof(Sending, request) == offsetof(canele_am_t, request));
-
-/// Lists the pieces of a message: head, then payload.
-int sending_segments(const void* context, std::size_t offset, iovec* out, int max) {
-  const auto& sending = *static_cast<const Sending*>(context);
-  int count = 0;
-  if (offset < sending.head_length && max > 0) {
-    out[count++] = {const_cast<std::byte*>(sending.head) + offset, sending.head_length - offset};
-    offset = sending.head_length;
-  }
-  std::size_t covered = 0;
-  const std::size_t from = offset - sending.head_length;
-  return count + data::pieces(sending.payload, from, sending.payload.length - from, out + count, max - count, &covered);
-}
-
-/// Returns the session's active messages, made at first use. nullptr: *code is the error.
 std::shared_ptr<ActiveMessages> active_of(Session& session, int* code) {
   if (fork::in_child) {
     *code = reject_in_child("active messages");
@@ -61,6 +35,8 @@ std::shared_ptr<ActiveMessages> active_of(Session& session, int* code) {
   return active->session == nullptr ? nullptr : active;
 }
 
+namespace {
+
 /// Records whether the id has a handler from now on. Messages to an id without one wait for the next handler, or for
 /// the end of the session.
 void serve_id(Session& session, std::uint64_t id, bool served) {
@@ -71,28 +47,28 @@ void serve_id(Session& session, std::uint64_t id, bool served) {
   engine.unlock();
 }
 
-int check_send(const canele_session_t* session, const void* header, std::size_t header_length,
-               const canele_send_options_t* options, const canele_am_t* message) {
-  if (session == nullptr || message == nullptr) {
-    return error(CANELE_EINVAL, "canele_am_send: session and message must be given");
-  }
-  if (header_length > CANELE_AM_HEADER_MAX || (header_length != 0 && header == nullptr)) {
-    return error(CANELE_EINVAL, "canele_am_send: a header of " + std::to_string(header_length) + " bytes at " +
-                                    (header == nullptr ? "NULL" : "an address") + "; expected: at most " +
-                                    std::to_string(CANELE_AM_HEADER_MAX) + " bytes at an address");
-  }
-  if (options != nullptr && options->struct_size >= sizeof *options && options->header != 0) {
-    return error(CANELE_EINVAL, "canele_am_send: options->header is " + std::to_string(options->header) +
-                                    "; expected: 0, as the header is an argument");
-  }
-  return CANELE_OK;
-}
-
 }  // namespace
 
-Handler::Handler(Session& session, std::uint64_t id, const canele_am_handler_t& program)
-    : session_(session), id_(id), program_(program) {
+Handler::Handler(Session& session, std::uint64_t id, const ActiveTarget& target)
+    : session_(session),
+      id_(id),
+      target_(target),
+      blocks_(std::make_shared<ActiveBlocks>(session.context->platform, *this)) {
   for (Slot& slot : slots_) slot.handler = this;
+  posted_.reserve(depth);
+  waiting_.reserve(depth);
+}
+
+Handler::~Handler() {
+  for (Slot& slot : slots_) {
+    blocks_->put(slot.large);
+    blocks_->put(slot.block);
+  }
+}
+
+bool Handler::prepare() {
+  return std::all_of(std::begin(slots_), std::end(slots_),
+                     [&](Slot& slot) { return (slot.block = blocks_->take()) != nullptr; });
 }
 
 /// Posts all slots before any is served: a slot that is posted again would come before one that was not yet.
@@ -103,6 +79,8 @@ void Handler::start() {
 
 void Handler::post(Slot& slot) {
   slot.told = false;
+  slot.source.store(Slot::unknown, std::memory_order_relaxed);
+  posted_.push_back(&slot);
   const int code = canele_irecv_late(public_of(session_), CANELE_ANY_SOURCE, id_, CANELE_TAG_EXACT, &slot.request);
   if (code != CANELE_OK) {  // the session is being closed
     slot.ended = true;
@@ -119,6 +97,7 @@ void Handler::stop() {
   for (Slot& slot : slots_) {
     if (slot.state.exchange(Slot::State::stopped) == Slot::State::posted) canele_cancel(&slot.request);
   }
+  if (claim()) resume();  // ends the slots that wait
   canele_condition_wait(public_of(engine_of(*session_.context)), &stopped_, 1);
 }
 
@@ -132,13 +111,14 @@ void Handler::on_event(canele_request_t*, unsigned events, void* argument) {
 void Handler::open(Slot& slot) {
   canele_status_t envelope{};
   canele_receive_envelope(&slot.request, &envelope);
+  std::byte* const head = slot.block->head;
   std::uint64_t header_length = CANELE_AM_HEADER_MAX + 1;
-  if (envelope.length >= am_word && canele_receive_peek(&slot.request, slot.head, am_word) == CANELE_OK) {
-    std::memcpy(&header_length, slot.head, am_word);
+  if (envelope.length >= am_word && canele_receive_peek(&slot.request, head, am_word) == CANELE_OK) {
+    std::memcpy(&header_length, head, am_word);
   }
   const std::size_t head_length = am_word + header_length;
   if (header_length > CANELE_AM_HEADER_MAX || head_length > envelope.length ||
-      canele_receive_peek(&slot.request, slot.head, head_length) != CANELE_OK) {
+      canele_receive_peek(&slot.request, head, head_length) != CANELE_OK) {
     session_.context->log(LogLevel::error, "rank " + std::to_string(envelope.source) + " sent an active message to " +
                                                std::to_string(id_) + " with a malformed head; it is dropped");
     const canele_data_t nothing = canele_data_contiguous(nullptr, 0);
@@ -146,27 +126,37 @@ void Handler::open(Slot& slot) {
     return;
   }
   slot.told = true;
-  slot.message = {envelope.source, id_, slot.head + am_word, header_length, nullptr, envelope.length - head_length,
-                  CANELE_OK};
+  slot.block->set(
+      {envelope.source, id_, head + am_word, header_length, nullptr, envelope.length - head_length, CANELE_OK});
   void* const memory = memory_for(slot);
-  slot.pieces[0] = {slot.head, head_length};
-  slot.pieces[1] = {memory, memory == nullptr ? 0 : slot.message.payload_length};
+  canele_am_message_t& message = slot.message_block().message;
+  message.payload = memory;
+  slot.pieces[0] = {slot.message_block().head, head_length};
+  slot.pieces[1] = {memory, memory == nullptr ? 0 : message.payload_length};
   slot.vector = {slot.pieces, 2};
-  slot.message.payload = memory;
+  slot.source.store(envelope.source, std::memory_order_release);
   const canele_data_t whole = canele_data_iov(&slot.vector);
   canele_receive_bind(&slot.request, &whole);
 }
 
 /// Returns the memory of the payload. NULL: there is no payload, or no memory for it.
 void* Handler::memory_for(Slot& slot) {
-  const std::size_t length = slot.message.payload_length;
+  canele_am_message_t& message = slot.block->message;
+  const std::size_t length = message.payload_length;
   if (length == 0) return nullptr;
-  if (length <= sizeof slot.small) return slot.small;
-  void* memory = program_.place == nullptr ? nullptr : program_.place(&slot.message, program_.argument);
+  if (length <= ActiveBlock::small) return slot.block->payload();
+  const canele_am_handler_t& program = target_.program;
+  void* const memory = program.place == nullptr ? nullptr : program.place(&message, program.argument);
   if (memory != nullptr) return memory;
-  slot.allocated.reset(new (std::nothrow) std::byte[length]);
-  if (slot.allocated == nullptr) slot.message.error = CANELE_ENOMEM;
-  return slot.allocated.get();
+  slot.large = ActiveBlock::make(length);
+  if (slot.large == nullptr) {
+    message.error = CANELE_ENOMEM;
+    return nullptr;
+  }
+  std::memcpy(slot.large->head, slot.block->head, am_word + message.header_length);
+  slot.large->set(message);
+  slot.large->message.header = slot.large->head + am_word;
+  return slot.large->payload();
 }
 
 void Handler::finish(Slot& slot) {
@@ -174,42 +164,131 @@ void Handler::finish(Slot& slot) {
   canele_request_status(&slot.request, &status);
   if (!slot.told && status.error == CANELE_ENOMEM) {  // there was no memory even for its head
     slot.told = true;
-    slot.message = {status.source, id_, slot.head, 0, nullptr, 0, status.error};
+    slot.block->set({status.source, id_, slot.block->head, 0, nullptr, 0, status.error});
   }
-  if (slot.message.error == CANELE_OK) slot.message.error = status.error;
+  canele_am_message_t& message = slot.message_block().message;
+  if (slot.told && message.error == CANELE_OK) message.error = status.error;
   auto posted = Slot::State::posted;
   const bool stopped = !slot.state.compare_exchange_strong(posted, Slot::State::idle);
   slot.ended = stopped || status.cancelled != 0;  // cancelled: by stop(), or by the end of the engine
   slot.ready.store(true, std::memory_order_release);
-  if (turns_.fetch_add(1, std::memory_order_acq_rel) == 0) serve_in_turn(1);
+  if (claim()) serve_in_turn(1);
 }
 
-/// Serves the ready slots in order, from the next one on. That includes slots that become ready meanwhile, inside a
-/// call of ours or on another thread. The handler may be freed afterwards.
+/// A block has come back, or there is room in the queue. Runs like a callback.
+void Handler::resume() {
+  ++callbacks_on_this_thread;
+  serve_in_turn(1);
+  --callbacks_on_this_thread;
+}
+
+/// Serves the slots that are ready, and posts those that waited. That includes slots that become ready meanwhile,
+/// inside a call of ours or on another thread. The handler may be freed afterwards.
 void Handler::serve_in_turn(std::uint32_t turns) {
   bool stopped = false;
   do {
-    while (live_ > 0 && slots_[next_].ready.exchange(false, std::memory_order_acquire)) {
-      serve(slots_[next_]);
-      next_ = (next_ + 1) % depth;
-    }
-    stopped = live_ == 0;
+    blocks_->end_wait();
+    do {
+      while (serve_one()) {
+      }
+    } while (post_waiting() || (!waiting_.empty() && !begin_wait()));
+    stopped = live_ == 0 && !std::exchange(told_, true);
     turns = turns_.fetch_sub(turns, std::memory_order_acq_rel) - turns;
   } while (turns != 0);
   if (stopped) canele_condition_signal(&stopped_, 1);
 }
 
-/// Calls the handler, and posts the slot again.
-void Handler::serve(Slot& slot) {
-  if (slot.told) {
-    program_.arrived(&slot.message, program_.argument);
-    slot.allocated.reset();
+/// Serves the first slot that is ready and has no unfinished message of its source before it. Returns false if there is
+/// none.
+bool Handler::serve_one() {
+  int unfinished[depth];
+  int* end = unfinished;
+  for (auto at = posted_.begin(); at != posted_.end(); ++at) {
+    Slot& slot = **at;
+    const bool ready = slot.ready.load(std::memory_order_acquire);   // partner: finish()
+    const int source = slot.source.load(std::memory_order_acquire);  // partner: open()
+    if (ready && std::find(unfinished, end, source) == end) {
+      slot.ready.store(false, std::memory_order_relaxed);
+      posted_.erase(at);
+      serve(slot);
+      return true;
+    }
+    if (!ready && source == Slot::unknown) return false;  // it may have a message of any source
+    *end++ = source;
   }
+  return false;
+}
+
+/// Gives the message to the program, and posts the slot again.
+void Handler::serve(Slot& slot) {
+  if (slot.told) deliver(slot);
+  blocks_->put(std::exchange(slot.large, nullptr));
   if (slot.ended) {
     --live_;
-  } else {
-    post(slot);
+  } else if (!post_or_wait(slot)) {
+    waiting_.push_back(&slot);
   }
+}
+
+/// Calls the handler, or adds the message to the queue. A block that the program keeps is no longer the slot's.
+void Handler::deliver(Slot& slot) {
+  ActiveBlock& block = slot.message_block();
+  ActiveBlock* replacement = nullptr;
+  if (target_.queue == nullptr) {
+    block.calls = blocks_.get();
+    target_.program.arrived(&block.message, target_.program.argument);
+    block.calls = nullptr;
+    if (!block.kept) return;
+    replacement = std::exchange(block.replacement, nullptr);
+  } else {
+    block.user = target_.user;
+    blocks_->enqueue(block, *target_.queue);
+  }
+  if (slot.large != nullptr) {
+    slot.large = nullptr;
+  } else {
+    slot.block = replacement;
+  }
+}
+
+/// Returns false if the slot has no block, or its message no room.
+bool Handler::post_or_wait(Slot& slot) {
+  if (slot.block == nullptr) slot.block = blocks_->take();
+  if (slot.block == nullptr || (target_.queue != nullptr && !blocks_->has_room())) return false;
+  post(slot);
+  return true;
+}
+
+/// Returns false if a slot that waits may go on.
+bool Handler::begin_wait() {
+  const bool for_block =
+      std::any_of(waiting_.begin(), waiting_.end(), [](Slot* slot) { return slot->block == nullptr; });
+  return blocks_->begin_wait(for_block);
+}
+
+/// Posts slots that waited, and ends them if the handler is being stopped. Returns true if there was such a slot.
+bool Handler::post_waiting() {
+  return std::erase_if(waiting_, [this](Slot* slot) {
+           if (slot->state.load() != Slot::State::stopped) return post_or_wait(*slot);
+           --live_;
+           return true;
+         }) != 0;
+}
+
+int register_handler(Session& session, std::uint64_t id, const ActiveTarget& target, const char* call) {
+  int code = CANELE_OK;
+  const auto active = active_of(session, &code);
+  if (active == nullptr) return code;
+  auto handler = std::make_unique<Handler>(*active->session, id, target);
+  if (!handler->prepare()) return error(CANELE_ENOMEM, std::string(call) + ": no memory for the handler");
+  const std::lock_guard lock(active->mutex);
+  auto& place = active->handlers[id];
+  if (place != nullptr)
+    return error(CANELE_EBUSY, std::string(call) + ": id " + std::to_string(id) + " has a handler already");
+  place = std::move(handler);
+  serve_id(*active->session, id, true);
+  place->start();
+  return CANELE_OK;
 }
 
 int stop_active_messages(Session& session) {
@@ -238,19 +317,11 @@ int canele_am_register(canele_session_t* session, uint64_t id, const canele_am_h
     return error(CANELE_EINVAL,
                  "canele_am_register: session, handler, its struct_size and its function `arrived` must be given");
   }
-  int code = check_size(handler, handler->struct_size, sizeof *handler, "canele_am_register", "canele_am_handler_t");
-  if (code != CANELE_OK) return code;
-  const auto active = active_of(session_of(session), &code);
-  if (active == nullptr) return code;
-  const std::lock_guard lock(active->mutex);
-  auto& place = active->handlers[id];
-  if (place != nullptr) {
-    return error(CANELE_EBUSY, "canele_am_register: id " + std::to_string(id) + " has a handler already");
-  }
-  place = std::make_unique<Handler>(*active->session, id, *handler);
-  serve_id(*active->session, id, true);
-  place->start();
-  return CANELE_OK;
+  if (const int code =
+          check_size(handler, handler->struct_size, sizeof *handler, "canele_am_register", "canele_am_handler_t");
+      code != CANELE_OK)
+    return code;
+  return register_handler(session_of(session), id, {*handler, nullptr, nullptr}, "canele_am_register");
 } catch (...) {
   return caught();
 }
@@ -274,37 +345,6 @@ int canele_am_unregister(canele_session_t* session, uint64_t id) try {
   handler->stop();
   serve_id(*active->session, id, false);
   return CANELE_OK;
-} catch (...) {
-  return caught();
-}
-
-int canele_am_send(canele_session_t* session, int destination, uint64_t id, const void* header, size_t header_length,
-                   const canele_data_t* payload, const canele_send_options_t* options, canele_am_t* message) try {
-  int code = check_send(session, header, header_length, options, message);
-  if (code != CANELE_OK) return code;
-  Session* active = session_of(session).active.load(std::memory_order_acquire);
-  if (active == nullptr) {
-    if (active_of(session_of(session), &code) == nullptr) return code;
-    active = session_of(session).active;
-  }
-  if (fork::in_child) [[unlikely]]
-    return reject_in_child("canele_am_send");
-  auto& sending = *reinterpret_cast<Sending*>(message);
-  if (!postable(&request_of(&sending.request), active)) return reject(&request_of(&sending.request), active);
-  const canele_data_t whole_payload = payload == nullptr ? canele_data_contiguous(nullptr, 0) : *payload;
-  if ((code = check_data(&whole_payload, "canele_am_send")) != CANELE_OK) return code;
-  sending.payload = whole_payload;
-  const std::uint64_t word = header_length;
-  std::memcpy(sending.head, &word, am_word);
-  if (header_length != 0) std::memcpy(sending.head + am_word, header, header_length);
-  sending.head_length = am_word + header_length;
-  canele_send_options_t given{};
-  given.struct_size = sizeof given;
-  if (options != nullptr) given = *options;
-  given.header = sending.head_length;
-  const canele_data_t whole =
-      canele_data_segments(sending_segments, &sending, sending.head_length + sending.payload.length);
-  return canele_isend_data(public_of(*active), destination, id, &whole, &given, &sending.request);
 } catch (...) {
   return caught();
 }

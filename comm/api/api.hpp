@@ -77,6 +77,15 @@ int listen(Request& request, const Listening& what, const char* call);
 
 std::string counters_json(Engine& engine);
 
+/// What is sent without a request. The library copies it.
+struct Injected {
+  const void* buffer;
+  std::size_t length;  ///< in bytes, at most inject_limit
+  std::size_t header;  ///< of these, what is sent ahead
+};
+/// Sends it in a session, whose arguments are checked. Later errors go to `told`.
+int inject(Session& session, Session& told, int destination, std::uint64_t tag, const Injected& what, const char* call);
+
 /// Removes all active-message handlers of a session that is being closed, and blocks until none runs. CANELE_EDEADLK in
 /// a callback. CANELE_EBUSY while this rank's active messages are in transfer.
 int stop_active_messages(Session& session);

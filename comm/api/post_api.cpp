@@ -83,6 +83,32 @@ int check_peer(canele_engine_t* engine, int peer, const char* call) {
 }
 
 }  // namespace
+
+int inject(Session& session, Session& told, int destination, std::uint64_t tag, const Injected& what,
+           const char* call) {
+  Engine& engine = engine_of(*session.context);
+  if (destination >= 0 && destination < engine.size && session.open && engine.try_lock_to_post()) {
+    const bool sent = send_path::try_send_fast(engine, destination, {session, tag, what.buffer, what.length});
+    engine.unlock_idle();
+    if (sent) return CANELE_OK;
+  }
+  PostOptions options;
+  options.done.kind = CANELE_COMPLETE_NONE;
+  options.send.header = what.header;
+  PostedUse use;
+  int code = use.begin(public_of(session), nullptr, options.done, destination, call);
+  if (code != CANELE_OK) return code;
+  code = check_posted_send(&use.request(), &session, destination, what.length, call);
+  if (code != CANELE_OK) return use.undo(code);
+  auto& request = static_cast<PooledRequest&>(use.request());
+  request.errors = {told.on_error, told.on_error_argument, public_of(told), destination};
+  if (what.length != 0) std::memcpy(request.payload, what.buffer, what.length);
+  use.listen_first();
+  const canele_data_t copy = canele_data_contiguous(request.payload, what.length);
+  const bool posted = submit_if_room(session, destination, tag, copy, options.send, request);
+  return posted ? CANELE_OK : use.undo(reject_full(destination, call));
+}
+
 }  // namespace canele::comm::api
 
 using namespace canele::comm;
@@ -141,26 +167,7 @@ int canele_inject(canele_session_t* session, int destination, uint64_t tag, cons
   if (length > inject_limit)
     return error(CANELE_EINVAL, std::string(call) + ": " + std::to_string(length) + " bytes; expected: at most " +
                                     std::to_string(inject_limit));
-  Session& s = session_of(session);
-  Engine& engine = engine_of(*s.context);
-  if (destination >= 0 && destination < engine.size && s.open && engine.try_lock_to_post()) {
-    const bool sent = send_path::try_send_fast(engine, destination, {s, tag, buffer, length});
-    engine.unlock_idle();
-    if (sent) return CANELE_OK;
-  }
-  PostOptions options;
-  options.done.kind = CANELE_COMPLETE_NONE;
-  PostedUse use;
-  int code = use.begin(session, nullptr, options.done, destination, call);
-  if (code != CANELE_OK) return code;
-  code = check_posted_send(&use.request(), &s, destination, length, call);
-  if (code != CANELE_OK) return use.undo(code);
-  std::byte* const copy = static_cast<PooledRequest&>(use.request()).payload;
-  if (length != 0) std::memcpy(copy, buffer, length);
-  use.listen_first();
-  const bool posted =
-      submit_if_room(s, destination, tag, canele_data_contiguous(copy, length), options.send, use.request());
-  return posted ? CANELE_OK : use.undo(reject_full(destination, call));
+  return inject(session_of(session), session_of(session), destination, tag, {buffer, length, 0}, call);
 } catch (...) {
   return caught();
 }

@@ -7,6 +7,7 @@
 
 #include "comm/post/error.hpp"
 #include "comm/post/wait.hpp"
+#include "comm/state/active_blocks.hpp"
 
 namespace canele::comm::post {
 namespace {
@@ -46,10 +47,38 @@ void take_notification(const one_sided::Notification& notification, canele_entry
   entry.immediate = notification.immediate;
 }
 
+/// The block now belongs to the program. The receiver of its messages may go on.
+void take_active_message(ActiveBlock& block, canele_entry_t& entry) {
+  entry.user = block.user;
+  entry.kind = CANELE_ENTRY_ACTIVE_MESSAGE;
+  entry.error = block.message.error;
+  entry.source = block.message.source;
+  entry.tag = block.message.id;
+  entry.length = block.message.payload_length;
+  entry.payload = block.payload();
+}
+
+/// Tells the protocols what the program has taken, not under the lock of the queue.
+void report_taken(Engine& engine, one_sided::Notification* notifications, ActiveBlock* messages) {
+  while (messages != nullptr) {
+    ActiveBlock& one = *messages;
+    messages = one.next_free;
+    one.blocks->taken();
+  }
+  if (notifications == nullptr) return;
+  do {
+    one_sided::Notification& one = *notifications;
+    notifications = one.next_free;
+    engine.submit(one);
+  } while (notifications != nullptr);
+  engine.after_submit();
+}
+
 }  // namespace
 
 int take_entries(Engine& engine, CompletionQueue& queue, canele_entry_t* entries, int max) {
   one_sided::Notification* notifications = nullptr;
+  ActiveBlock* messages = nullptr;
   const int count = queue.take(max, engine.platform, [&](int index, CompletionQueue::Taken taken) {
     entries[index] = canele_entry_t{};
     if (taken.owner == QueueNode::Owner::notification) {
@@ -59,16 +88,17 @@ int take_entries(Engine& engine, CompletionQueue& queue, canele_entry_t* entries
       notifications = &one;
       return;
     }
+    if (taken.owner == QueueNode::Owner::active_message) {
+      auto& block = static_cast<ActiveBlock&>(*taken.node);
+      take_active_message(block, entries[index]);
+      block.next_free = messages;
+      messages = &block;
+      return;
+    }
     if (taken.owner == QueueNode::Owner::counter) return take_counter(*taken.node, entries[index]);
     take_request(static_cast<Request&>(*taken.node), entries[index], taken.owner == QueueNode::Owner::pooled);
   });
-  if (notifications == nullptr) return count;
-  do {  // not under the lock of the queue
-    one_sided::Notification& one = *notifications;
-    notifications = one.next_free;
-    engine.submit(one);
-  } while (notifications != nullptr);
-  engine.after_submit();
+  if (notifications != nullptr || messages != nullptr) report_taken(engine, notifications, messages);
   return count;
 }
 

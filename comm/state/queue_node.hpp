@@ -13,10 +13,11 @@ namespace canele::comm {
 struct QueueNode {
   /// The object that a node is part of.
   enum class Owner : std::uint8_t {
-    request,      ///< a Request of the program
-    pooled,       ///< a PooledRequest
-    counter,      ///< a CompletionCounter
-    notification  ///< a one_sided::Notification
+    request,        ///< a Request of the program
+    pooled,         ///< a PooledRequest
+    counter,        ///< a CompletionCounter
+    notification,   ///< a one_sided::Notification
+    active_message  ///< an ActiveBlock
   };
 
   std::uintptr_t next;  ///< link of the next node: see CompletionQueue

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// active.hpp - active messages in C++20: a thin layer on those of <canele/canele.h>, beside <canele/canele.hpp>.
+// active.hpp - active messages in C++20: a thin layer on those of <canele/canele.h> and <canele/active_message.h>,
+// beside <canele/canele.hpp>.
 //
 // Threads: any, as in canele.h; but one object is used by one thread at a time. The function of a handler runs on any
-// thread that makes progress, for one message at a time.
+// thread that makes progress, for one message at a time. Messages that go to a queue run nothing.
 //
-//     // On the receiving rank:
+//     // On the receiving rank: a function, or a queue.
 //     canele::handler told(session, 7, [](const canele_am_message_t& message) { ... });
+//     canele::active_queue to_me(session, 8, queue);
+//     const canele::kept_message message(queue.wait());
 //
 //     // On the sending rank:
 //     canele::active_message message;
@@ -15,7 +18,10 @@
 #ifndef CANELE_ACTIVE_HPP
 #define CANELE_ACTIVE_HPP
 
+#include <canele/active_message.h>
+
 #include <canele/canele.hpp>
+#include <canele/post.hpp>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -47,6 +53,21 @@ class active_message {
                                  &data, nullptr, &native_),
                   "canele_am_send");
     pending_ = true;
+  }
+
+  /// Like send, with the completion of the operation: see canele_am_post. This object must live until the completion is
+  /// delivered. Throws canele::error.
+  template <detail::sendable Header, detail::sendable Payload = std::span<const std::byte>>
+  posted post(session& from, int destination, std::uint64_t id, Header&& header, Payload&& payload,
+              const completion& done, const post_options& options = {}) {
+    assert(!pending_ && "the active message is still under way");
+    const auto data = canele_data_contiguous(std::ranges::data(payload), detail::byte_size(payload));
+    const auto native = detail::native_options(done, options);
+    const posted answer = detail::answer_of(canele_am_post(from.native(), destination, id, std::ranges::data(header),
+                                                           detail::byte_size(header), &data, &native, &native_),
+                                            "canele_am_post");
+    pending_ = answer == posted::taken;
+    return answer;
   }
 
   /// Blocks until the payload may change. Throws canele::error if the message was not delivered.
@@ -87,6 +108,80 @@ class handler {
   const std::uint64_t id_;
   const std::function<void(const canele_am_message_t&)> arrived_;
 };
+
+/// A message that the program keeps: no copy is made. Its memory goes back to the library when this object is
+/// destroyed, before its engine.
+class kept_message {
+ public:
+  kept_message() noexcept = default;
+  /// Keeps the message that a handler is called with, in that call. Throws canele::error.
+  explicit kept_message(const canele_am_message_t& message)
+      : source_(message.source), code_(message.error), length_(message.payload_length) {
+    detail::check(canele_am_keep(&message, &payload_), "canele_am_keep");
+  }
+  /// Takes over the message of a queue's entry of kind CANELE_ENTRY_ACTIVE_MESSAGE. One object may do this.
+  template <typename User>
+  explicit kept_message(const entry<User>& taken) noexcept
+      : source_(taken.source()), code_(taken.code()), length_(taken.length()), payload_(taken.native().payload) {}
+  kept_message(kept_message&& other) noexcept { swap(other); }
+  kept_message& operator=(kept_message&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~kept_message() {
+    if (payload_ != nullptr) canele_am_release(payload_);
+  }
+
+  int source() const noexcept { return source_; }  ///< rank of the sender; -1: no message
+  int code() const noexcept { return code_; }      ///< CANELE_OK, or why the payload is missing
+  std::span<const std::byte> header() const noexcept {
+    std::size_t length = 0;
+    const void* const first = payload_ != nullptr ? canele_am_header(payload_, &length) : nullptr;
+    return {static_cast<const std::byte*>(first), length};
+  }
+  /// Aligned to 16 bytes.
+  std::span<std::byte> payload() const noexcept { return {static_cast<std::byte*>(payload_), length_}; }
+
+ private:
+  void swap(kept_message& other) noexcept {
+    std::swap(source_, other.source_);
+    std::swap(code_, other.code_);
+    std::swap(length_, other.length_);
+    std::swap(payload_, other.payload_);
+  }
+
+  int source_ = -1, code_ = CANELE_OK;
+  std::size_t length_ = 0;
+  void* payload_ = nullptr;
+};
+
+/// Adds the active messages of one id to a queue during its lifetime: see canele_am_open. Entries may be left in the
+/// queue afterwards. Destroyed before its session, and not inside a callback.
+class active_queue {
+ public:
+  template <typename User>
+  active_queue(session& owner, std::uint64_t id, queue<User>& to, User* user = nullptr) : session_(owner), id_(id) {
+    void* const given = const_cast<void*>(static_cast<const void*>(user));
+    detail::check(canele_am_open(session_.native(), id_, to.native(), given), "canele_am_open");
+  }
+  active_queue(const active_queue&) = delete;
+  active_queue& operator=(const active_queue&) = delete;
+  ~active_queue() { canele_am_unregister(session_.native(), id_); }
+
+ private:
+  session& session_;
+  const std::uint64_t id_;
+};
+
+/// Sends a short active message without an object: see canele_am_inject. Returns false if there is no room: make
+/// progress, then try again. Throws canele::error.
+template <detail::sendable Header, detail::sendable Payload = std::span<const std::byte>>
+[[nodiscard]] bool inject_active(session& from, int destination, std::uint64_t id, Header&& header,
+                                 Payload&& payload = {}) {
+  const int code = canele_am_inject(from.native(), destination, id, std::ranges::data(header),
+                                    detail::byte_size(header), std::ranges::data(payload), detail::byte_size(payload));
+  return detail::answer_of(code, "canele_am_inject") != posted::no_room;
+}
 
 }  // namespace canele
 

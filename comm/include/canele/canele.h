@@ -483,7 +483,7 @@ CANELE_API int canele_am_unregister(canele_session_t *session, uint64_t id);
 /** Sends `header` (at most CANELE_AM_HEADER_MAX bytes, copied) and `payload` (NULL: none) to the handler of `id` on
  * rank `destination`. The payload must not change until message->request is finalized. Does not block; allocates
  * nothing. Each message calls `arrived` once. Its calls never overlap, and come in the order in which one source has
- * sent; a long one delays those behind it. options: as for a send, with `header` 0. CANELE_ERANK, CANELE_EINVAL. */
+ * sent; a long one delays those of its source. options: as for a send, with `header` 0. CANELE_ERANK, CANELE_EINVAL. */
 CANELE_API int canele_am_send(canele_session_t *session, int destination, uint64_t id, const void *header,
                               size_t header_length, const canele_data_t *payload, const canele_send_options_t *options,
                               canele_am_t *message);

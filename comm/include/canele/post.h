@@ -116,9 +116,10 @@ CANELE_API int canele_session_on_error(canele_session_t *session, canele_error_f
 /* ------------------------------------------------------------------------------------------ completion queues */
 
 enum canele_entry_kind {
-  CANELE_ENTRY_REQUEST = 1,     /**< an operation has ended. */
-  CANELE_ENTRY_COUNTER = 2,     /**< a completion counter has reached its threshold; `error` is its first error. */
-  CANELE_ENTRY_NOTIFICATION = 3 /**< another rank has notified this one: see <canele/one_sided.h>. */
+  CANELE_ENTRY_REQUEST = 1,       /**< an operation has ended. */
+  CANELE_ENTRY_COUNTER = 2,       /**< a completion counter has reached its threshold; `error` is its first error. */
+  CANELE_ENTRY_NOTIFICATION = 3,  /**< another rank has notified this one: see <canele/one_sided.h>. */
+  CANELE_ENTRY_ACTIVE_MESSAGE = 4 /**< an active message has come: see <canele/active_message.h>. */
 };
 
 /** What a completion queue tells of one completion. Its size never changes. */
@@ -129,10 +130,10 @@ typedef struct canele_entry {
   int32_t error;             /**< CANELE_OK or a CANELE_E... code. */
   int32_t source;            /**< rank of the peer. */
   uint32_t slot;             /**< of a notification: its slot. */
-  uint64_t tag;              /**< of the message; of the notification of a put: the offset of its data. */
-  uint64_t length;           /**< bytes of the message as sent, or of the put. */
+  uint64_t tag;              /**< of the message; its id if active; of a put's notification: the offset of the data. */
+  uint64_t length;           /**< bytes of the message as sent, of the payload, or of the put. */
   uint64_t immediate;        /**< of a counter: its value; of a notification: what it carries. */
-  void *payload;             /**< NULL. */
+  void *payload;             /**< of an active message; the program gives it back. Else NULL. */
 } canele_entry_t;
 
 /** Takes at most `max` entries out of the queue, in the order of completion, and returns their number. If the queue is

@@ -12,161 +12,27 @@
 //    --misuse          each function in a process of its own, one wrong argument at a time: no signal, CANELE_EINVAL
 //                      for what can never be right
 //    --fork            2 ranks: the child of rank 0 calls each function, then the ranks exchange messages
+#include <canele/active_message.h>
 #include <canele/collectives.h>
 #include <canele/one_sided.h>
 #include <canele/post.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <climits>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <string>
 #include <tuple>
-#include <type_traits>
 #include <vector>
+
+#include "entry_point.hpp"
 
 namespace {
 
-// ---- arguments ------------------------------------------------------------------------------------------------------
-
-/// An argument that may be NULL.
-template <class T>
-struct Optional {
-  T usual;
-};
-/// An argument that stays as it is: any other value would block, or be read beyond its end.
-template <class T>
-struct Kept {
-  T usual;
-};
-/// A number that the function must check, or that may be anything.
-template <class T>
-struct Any {
-  T usual;
-};
-/// A length in bytes: a length larger than memory is CANELE_EINVAL.
-struct Length {
-  std::size_t usual;
-};
-/// A zeroed object of the caller's, a new one for each call.
-template <class T>
-struct Fresh {};
-/// The same, which may be NULL.
-template <class T>
-struct OptionalFresh {};
-
-template <class T>
-T value(const T& plain) {
-  return plain;
-}
-template <class T>
-T value(const Optional<T>& optional) {
-  return optional.usual;
-}
-template <class T>
-T value(const Kept<T>& kept) {
-  return kept.usual;
-}
-template <class T>
-T value(const Any<T>& any) {
-  return any.usual;
-}
-std::size_t value(const Length& length) { return length.usual; }
-template <class T>
-T* value(const Fresh<T>&) {
-  return static_cast<T*>(std::calloc(1, sizeof(T)));  // never freed: it may be in use until this process ends
-}
-
-template <class T>
-T* value(const OptionalFresh<T>&) {
-  return value(Fresh<T>{});
-}
-
-template <class T>
-inline constexpr bool is_optional = false;
-template <class T>
-inline constexpr bool is_optional<Optional<T>> = true;
-template <class T>
-inline constexpr bool is_optional<OptionalFresh<T>> = true;
-template <class T>
-inline constexpr bool is_kept = false;
-template <class T>
-inline constexpr bool is_kept<Kept<T>> = true;
-template <class T>
-inline constexpr bool is_any = false;
-template <class T>
-inline constexpr bool is_any<Any<T>> = true;
-
-// ---- what is called -------------------------------------------------------------------------------------------------
-
-/// How a function answers in the child of a fork.
-enum class InChild {
-  refused,   ///< CANELE_EFORK
-  harmless,  ///< it needs no engine, or returns nothing
-  ends       ///< the process
-};
-
-struct Entry {
-  std::string name;
-  InChild in_child;
-  std::function<long()> usual;
-  std::function<int()> misuse;  ///< returns the number of wrong answers
-};
-
-int complain(const std::string& name, const std::string& what, long answer) {
-  std::printf("%s: %s: answered %ld, CANELE_EINVAL was expected\n", name.c_str(), what.c_str(), answer);
-  return 1;
-}
-
-template <class R, class Function, class Arguments>
-long apply(Function function, const Arguments& arguments) {
-  if constexpr (std::is_void_v<R>) {
-    std::apply(function, arguments);
-    return 0;
-  } else if constexpr (std::is_same_v<R, int>) {
-    return std::apply(function, arguments);
-  } else {
-    static_cast<void>(std::apply(function, arguments));
-    return 0;
-  }
-}
-
-template <class R, class... P, class... A, std::size_t... I>
-int misuse(const std::string& name, R (*function)(P...), const std::tuple<A...>& usual, std::index_sequence<I...>) {
-  int wrong = 0;
-  [[maybe_unused]] const auto one = [&]<std::size_t At>(std::integral_constant<std::size_t, At>) {
-    using Given = std::tuple_element_t<At, std::tuple<A...>>;
-    using Type = std::tuple_element_t<At, std::tuple<P...>>;
-    const auto with = [&](Type bad) {
-      std::tuple<P...> arguments(static_cast<P>(value(std::get<I>(usual)))...);
-      std::get<At>(arguments) = bad;
-      return apply<R>(function, arguments);
-    };
-    const std::string number = "argument " + std::to_string(At + 1);
-    if constexpr (is_kept<Given>) {
-      return;
-    } else if constexpr (std::is_pointer_v<Type>) {
-      const long answer = with(nullptr);
-      if (std::is_same_v<R, int> && !is_optional<Given> && answer != CANELE_EINVAL)
-        wrong += complain(name, number + " is NULL", answer);
-    } else if constexpr (std::is_same_v<Given, Length>) {
-      for (const std::size_t bad : {std::size_t{PTRDIFF_MAX} + 1, SIZE_MAX}) {
-        const long answer = with(static_cast<Type>(bad));
-        if (std::is_same_v<R, int> && answer != CANELE_EINVAL) wrong += complain(name, number + " is huge", answer);
-      }
-    } else if constexpr (is_any<Given>) {
-      for (const auto bad : {INT64_MIN, INT64_MAX, std::int64_t{INT_MIN}, std::int64_t{INT_MAX}, std::int64_t{-1}})
-        with(static_cast<Type>(bad));
-    }
-  };
-  (one(std::integral_constant<std::size_t, I>{}), ...);
-  return wrong;
-}
+using namespace entry_points;
 
 std::vector<Entry> entries;
 
@@ -199,6 +65,8 @@ struct World {
   canele_key_t* key = nullptr;  ///< of `memory`
   canele_lane_t* lane = nullptr;
   std::uint32_t slot = 0;
+  canele_queue_t queue{};
+  void* payload = nullptr;  ///< of an active message, taken out of the queue
   alignas(8) char bytes[64] = {};
 };
 World world;
@@ -289,6 +157,23 @@ void add_messages() {
   ADD(refused, canele_am_send, s, peer, Any<std::uint64_t>{9}, world.bytes, Length{8}, Optional<canele_data_t*>{&data},
       Optional<canele_send_options_t*>{nullptr}, Fresh<canele_am_t>{});
   ADD(refused, canele_am_unregister, s, Any<std::uint64_t>{9});
+}
+
+void add_active_messages() {
+  static canele_data_t data = canele_data_contiguous(world.bytes, 8);
+  static canele_post_options_t options = {sizeof options, {}, 0, 0, 0};
+  static const canele_am_message_t message = {};
+  static void* payload = nullptr;
+  static std::size_t length = 0;
+  canele_session_t* const s = world.session;
+  const Any<std::uint64_t> id{10};
+  ADD(refused, canele_am_open, s, id, Fresh<canele_queue_t>{}, Optional<void*>{nullptr});
+  ADD(refused, canele_am_post, s, world.peer, id, world.bytes, Length{8}, Optional<canele_data_t*>{&data},
+      Optional<canele_post_options_t*>{&options}, Fresh<canele_am_t>{});
+  ADD(refused, canele_am_inject, s, world.peer, id, world.bytes, Length{8}, world.bytes, Length{8});
+  ADD(refused, canele_am_keep, &message, &payload);
+  ADD(harmless, canele_am_header, world.payload, Optional<std::size_t*>{&length});
+  ADD(refused, canele_am_release, world.payload);
 }
 
 void add_posts() {
@@ -441,6 +326,7 @@ void add_all() {
   add_engine_and_sessions();
   add_data_and_packs();
   add_messages();
+  add_active_messages();
   add_posts();
   add_one_sided();
   add_completion();
@@ -476,6 +362,10 @@ void begin_world() {
   canele_status_t status;
   while (canele_receive_envelope(&world.held, &status) != CANELE_OK) canele_progress(world.engine);
   must(canele_wait(&world.ended, nullptr), "wait");
+  must(canele_am_open(world.session, 8, &world.queue, nullptr), "am_open");
+  must(canele_am_inject(world.session, me, 8, nullptr, 0, world.bytes, 8), "am_inject");
+  canele_entry_t entry;
+  if (canele_queue_wait(world.engine, &world.queue, &entry, 1, UINT64_MAX) == 1) world.payload = entry.payload;
 }
 
 // ---- modes ----------------------------------------------------------------------------------------------------------
@@ -581,6 +471,7 @@ int fork_in_job() {
   must(canele_lane_close(world.lane), "lane_close");
   must(canele_key_close(world.key), "key_close");
   must(canele_memory_free(world.memory), "memory_free");
+  must(canele_am_release(world.payload), "am_release");
   must(canele_group_destroy(world.group), "group_destroy");
   must(canele_session_close(world.session), "session_close");
   must(canele_finalize(world.engine), "finalize");

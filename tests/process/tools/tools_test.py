@@ -488,8 +488,9 @@ class ExamplesTest(unittest.TestCase):
                 self.assertIn(f"came back with {ranks * (ranks - 1) // 2} from {ranks} rank", text)
                 self.assertIn("is refused", text)
 
-    def test_one_sided_examples(self):
-        for program, right in (("canele-halo", "the heat is 800.000000 (right)"), ("canele-work-queue", ": right")):
+    def test_examples_of_runtimes(self):
+        for program, right in (("canele-halo", "the heat is 800.000000 (right)"), ("canele-work-queue", ": right"),
+                               ("canele-key-value-table", ": right")):
             for driver, ranks in (("shm", 1), ("shm", 2), ("tcp", 2), ("shm", 4), ("tcp", 4), ("shm", 8), ("tcp", 8)):
                 with self.subTest(program=program, driver=driver, ranks=ranks):
                     text, _ = run("canele-run", "-n", str(ranks), str(BIN / program), CANELE_DRIVERS=driver)

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Active messages of the C ABI: sends, and messages that the program has.
+//
+//     canele_am_send, canele_am_post ─▶ Sending in the program's memory ─▶ a send of head and payload
+//     canele_am_inject ─────────────▶ a copy of both ──────────────────▶ canele_inject's way
+#include <canele/active_message.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "comm/api/active.hpp"
+#include "comm/api/api.hpp"
+#include "comm/state/payload.hpp"
+#include "comm/state/request_pool.hpp"
+
+namespace canele::comm::api {
+namespace {
+
+/// A message in transfer, in the program's memory.
+struct Sending {
+  canele_request_t request;
+  std::size_t head_length;
+  canele_data_t payload;
+  std::byte head[am_head_room];
+};
+static_assert(sizeof(Sending) <= sizeof(canele_am_t) && offsetof(Sending, request) == offsetof(canele_am_t, request));
+
+/// Lists the pieces of a message: head, then payload.
+int sending_segments(const void* context, std::size_t offset, iovec* out, int max) {
+  const auto& sending = *static_cast<const Sending*>(context);
+  int count = 0;
+  if (offset < sending.head_length && max > 0) {
+    out[count++] = {const_cast<std::byte*>(sending.head) + offset, sending.head_length - offset};
+    offset = sending.head_length;
+  }
+  std::size_t covered = 0;
+  const std::size_t from = offset - sending.head_length;
+  return count + data::pieces(sending.payload, from, sending.payload.length - from, out + count, max - count, &covered);
+}
+
+int check_am_header(const void* header, std::size_t length, const char* call) {
+  if (length <= CANELE_AM_HEADER_MAX && (length == 0 || header != nullptr)) return CANELE_OK;
+  return error(CANELE_EINVAL, std::string(call) + ": a header of " + std::to_string(length) + " bytes at " +
+                                  (header == nullptr ? "NULL" : "an address") + "; expected: at most " +
+                                  std::to_string(CANELE_AM_HEADER_MAX) + " bytes at an address");
+}
+
+/// Writes the head of a message. Returns its length.
+std::size_t write_head(const void* header, std::size_t length, std::byte* head) {
+  const std::uint64_t word = length;
+  std::memcpy(head, &word, am_word);
+  if (length != 0) std::memcpy(head + am_word, header, length);
+  return am_word + length;
+}
+
+/// Returns the session that carries the active messages of a session. nullptr: *code is the error.
+Session* carrier_of(Session& session, int* code) {
+  Session* active = session.active.load(std::memory_order_acquire);
+  if (active == nullptr) {
+    if (active_of(session, code) == nullptr) return nullptr;
+    active = session.active;
+  }
+  if (!fork::in_child) [[likely]]
+    return active;
+  *code = reject_in_child("active messages");
+  return nullptr;
+}
+
+/// What a message is made of.
+struct Parts {
+  const void* header;
+  std::size_t header_length;
+  const canele_data_t* payload;
+};
+
+/// Fills the program's memory for a message, and describes head and payload. The request must be postable.
+int prepare_sending(Session& active, const Parts& parts, const char* call, canele_am_t* message, canele_data_t* whole) {
+  int code = check_am_header(parts.header, parts.header_length, call);
+  if (code != CANELE_OK) return code;
+  auto& sending = *reinterpret_cast<Sending*>(message);
+  if (!postable(&request_of(&sending.request), &active)) return reject(&request_of(&sending.request), &active);
+  const canele_data_t payload = parts.payload == nullptr ? canele_data_contiguous(nullptr, 0) : *parts.payload;
+  if ((code = check_data(&payload, call)) != CANELE_OK) return code;
+  sending.payload = payload;
+  sending.head_length = write_head(parts.header, parts.header_length, sending.head);
+  *whole = canele_data_segments(sending_segments, &sending, sending.head_length + payload.length);
+  return CANELE_OK;
+}
+
+/// Finds the block of a payload that the program keeps. Returns nullptr, with the error told, if there is none.
+ActiveBlock* kept_block(const void* payload, const char* call) {
+  if (fork::in_child) return static_cast<void>(reject_in_child(call)), nullptr;
+  if (payload != nullptr && reinterpret_cast<std::uintptr_t>(payload) % alignof(ActiveBlock) == 0) {
+    ActiveBlock* const block = ActiveBlock::of(payload);
+    if (block->mark == ActiveBlock::valid && block->blocks != nullptr) return block;
+  }
+  error(CANELE_EINVAL, std::string(call) + ": the payload was neither kept nor taken out of a queue");
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace canele::comm::api
+
+using namespace canele::comm;
+using namespace canele::comm::api;
+
+int canele_am_send(canele_session_t* session, int destination, uint64_t id, const void* header, size_t header_length,
+                   const canele_data_t* payload, const canele_send_options_t* options, canele_am_t* message) try {
+  constexpr const char* call = "canele_am_send";
+  if (session == nullptr || message == nullptr)
+    return error(CANELE_EINVAL, std::string(call) + ": session and message must be given");
+  if (options != nullptr && options->struct_size >= sizeof *options && options->header != 0) {
+    return error(CANELE_EINVAL, std::string(call) + ": options->header is " + std::to_string(options->header) +
+                                    "; expected: 0, as the header is an argument");
+  }
+  int code = CANELE_OK;
+  Session* const active = carrier_of(session_of(session), &code);
+  if (active == nullptr) return code;
+  canele_data_t whole;
+  code = prepare_sending(*active, {header, header_length, payload}, call, message, &whole);
+  if (code != CANELE_OK) return code;
+  canele_send_options_t given{};
+  given.struct_size = sizeof given;
+  if (options != nullptr) given = *options;
+  given.header = am_word + header_length;
+  return canele_isend_data(public_of(*active), destination, id, &whole, &given, &message->request);
+} catch (...) {
+  return caught();
+}
+
+int canele_am_post(canele_session_t* session, int destination, uint64_t id, const void* header, size_t header_length,
+                   const canele_data_t* payload, const canele_post_options_t* options, canele_am_t* message) try {
+  constexpr const char* call = "canele_am_post";
+  if (session == nullptr || message == nullptr)
+    return error(CANELE_EINVAL, std::string(call) + ": session and message must be given");
+  int code = CANELE_OK;
+  canele_post_options_t given{};
+  given.struct_size = sizeof given;
+  if (options != nullptr) {
+    code = check_size(options, options->struct_size, sizeof *options, call, "canele_post_options_t");
+    if (code != CANELE_OK) return code;
+    given = *options;
+  }
+  if (given.header != 0) {
+    return error(CANELE_EINVAL, std::string(call) + ": options->header is " + std::to_string(given.header) +
+                                    "; expected: 0, as the header is an argument");
+  }
+  Session* const active = carrier_of(session_of(session), &code);
+  if (active == nullptr) return code;
+  canele_data_t whole;
+  code = prepare_sending(*active, {header, header_length, payload}, call, message, &whole);
+  if (code != CANELE_OK) return code;
+  given.header = am_word + header_length;
+  return canele_post_send(public_of(*active), destination, id, &whole, &given, &message->request);
+} catch (...) {
+  return caught();
+}
+
+int canele_am_inject(canele_session_t* session, int destination, uint64_t id, const void* header, size_t header_length,
+                     const void* payload, size_t payload_length) try {
+  constexpr const char* call = "canele_am_inject";
+  if (session == nullptr || (payload == nullptr && payload_length != 0))
+    return error(CANELE_EINVAL, std::string(call) + ": session and payload must be given");
+  if (const int code = check_am_header(header, header_length, call); code != CANELE_OK) return code;
+  const std::size_t head_length = am_word + header_length;
+  if (payload_length > inject_limit - head_length) {
+    return error(CANELE_EINVAL, std::string(call) + ": " + std::to_string(header_length) + " bytes of header and " +
+                                    std::to_string(payload_length) + " of payload; expected: together at most " +
+                                    std::to_string(inject_limit - am_word) + " bytes");
+  }
+  int code = CANELE_OK;
+  Session* const active = carrier_of(session_of(session), &code);
+  if (active == nullptr) return code;
+  std::byte whole[inject_limit];
+  write_head(header, header_length, whole);
+  if (payload_length != 0) std::memcpy(whole + head_length, payload, payload_length);
+  return inject(*active, session_of(session), destination, id, {whole, head_length + payload_length, head_length},
+                call);
+} catch (...) {
+  return caught();
+}
+
+int canele_am_open(canele_session_t* session, uint64_t id, canele_queue_t* queue, void* user) try {
+  constexpr const char* call = "canele_am_open";
+  if (session == nullptr || queue == nullptr)
+    return error(CANELE_EINVAL, std::string(call) + ": session and queue must be given");
+  return register_handler(session_of(session), id, {{}, &queue_of(queue), user}, call);
+} catch (...) {
+  return caught();
+}
+
+int canele_am_keep(const canele_am_message_t* message, void** payload) try {
+  constexpr const char* call = "canele_am_keep";
+  if (message == nullptr || payload == nullptr)
+    return error(CANELE_EINVAL, std::string(call) + ": message and payload must be given");
+  if (fork::in_child) return reject_in_child(call);
+  ActiveBlock& block = *ActiveBlock::of(message);
+  if (block.mark != ActiveBlock::valid || block.calls == nullptr || block.kept)
+    return error(CANELE_ESTATE, std::string(call) + ": the message is kept already, or its handler has returned");
+  if (message->payload != nullptr && message->payload != block.payload())
+    return error(CANELE_EINVAL, std::string(call) + ": the payload lies in memory that `place` has returned");
+  if (!block.calls->keep(block)) return error(CANELE_ENOMEM, std::string(call) + ": no memory for the next message");
+  *payload = block.payload();
+  return CANELE_OK;
+} catch (...) {
+  return caught();
+}
+
+const void* canele_am_header(const void* payload, size_t* length) {
+  const ActiveBlock* const block = kept_block(payload, "canele_am_header");
+  if (length != nullptr) *length = block != nullptr ? block->message.header_length : 0;
+  return block != nullptr ? block->message.header : nullptr;
+}
+
+int canele_am_release(void* payload) try {
+  ActiveBlock* const block = kept_block(payload, "canele_am_release");
+  if (block == nullptr) return fork::in_child ? CANELE_EFORK : CANELE_EINVAL;
+  ActiveBlocks::give_back(*block);
+  return CANELE_OK;
+} catch (...) {
+  return caught();
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * active_message.h - active messages beyond those of canele.h: delivered to a queue, kept by the program, sent with a
+ * completion or without a request.
+ *
+ * A task runtime takes its messages on its own thread, and keeps their payload for as long as a task needs it. No copy
+ * is made: the payload stays where it has arrived.
+ *
+ *     canele_am_open(session, 7, &queue, NULL);      instead of canele_am_register
+ *     canele_queue_wait(engine, &queue, &entry, 1, UINT64_MAX);
+ *     run(entry.source, canele_am_header(entry.payload, NULL), entry.payload, entry.length);
+ *     canele_am_release(entry.payload);
+ *
+ * The conventions of canele.h and post.h hold for every function below. */
+#ifndef CANELE_ACTIVE_MESSAGE_H
+#define CANELE_ACTIVE_MESSAGE_H
+
+#include <canele/post.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Adds the messages to `id` of this session to `queue`, in place of a handler. An entry has kind
+ * CANELE_ENTRY_ACTIVE_MESSAGE, `user`, `source`, `tag` = id, `error` as canele_am_message_t has it, `length` of the
+ * payload in bytes, and `payload`. The payload, also one of 0 bytes, belongs to the program until canele_am_release.
+ * Order: as the handler's calls. While 256 messages wait in the queue, others stay at their senders, as blocked sends.
+ * The queue lives until canele_am_unregister, which ends this, and entries may be left in it. Does not block.
+ * CANELE_EBUSY: the id has a handler or a queue. CANELE_ENOMEM. */
+CANELE_API int canele_am_open(canele_session_t *session, uint64_t id, canele_queue_t *queue, void *user);
+
+/** Keeps the message that a handler's `arrived` is called with. Called within that call. *payload is where the payload
+ * lies (aligned to 16 bytes); it belongs to the program until canele_am_release. No copy is made. CANELE_ESTATE: the
+ * call has returned, or the message is kept already. CANELE_EINVAL: `place` gave the memory, which is the program's
+ * anyway. CANELE_ENOMEM: the message is not kept. */
+CANELE_API int canele_am_keep(const canele_am_message_t *message, void **payload);
+
+/** Returns the header of a message that the program keeps, and writes its length in bytes to *length (may be NULL).
+ * NULL: the payload is not kept. Valid until canele_am_release. */
+CANELE_API const void *canele_am_header(const void *payload, size_t *length);
+
+/** Gives a payload back that was kept, or taken out of a queue. Any thread, before canele_finalize. May post receives
+ * and call handlers, like a call that makes progress. CANELE_EINVAL: it is not kept. */
+CANELE_API int canele_am_release(void *payload);
+
+/** Like canele_am_send, with the options of canele_post_send, of which `header` must be 0. A queue's entry has
+ * request = &message->request. Answers: as canele_post_send. */
+CANELE_API int canele_am_post(canele_session_t *session, int destination, uint64_t id, const void *header,
+                              size_t header_length, const canele_data_t *payload, const canele_post_options_t *options,
+                              canele_am_t *message);
+
+/** Sends a short active message without a request: header and payload are copied. Together they have at most
+ * canele_limit(CANELE_LIMIT_INJECT) - 8 bytes. In order with other messages to the id. CANELE_EAGAIN: no room; nothing
+ * was taken; make progress, then try again. Errors after that go to canele_session_on_error. CANELE_ERANK,
+ * CANELE_EINVAL, CANELE_ENOMEM. */
+CANELE_API int canele_am_inject(canele_session_t *session, int destination, uint64_t id, const void *header,
+                                size_t header_length, const void *payload, size_t payload_length);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// ActiveBlock: the memory of one active message that has arrived. ActiveBlocks: the small blocks of one handler.
+//
+// Any thread. A spin lock guards the list, and is held for a few instructions. A block belongs to a slot of the
+// handler, then to a completion queue or to the program, which gives it back. Blocks may outlive their handler.
+//
+//   take() ─▶ slot ─┬─▶ the handler was called ─▶ the slot receives again
+//                   ├─▶ keep() ─────────────────────────┐
+//                   └─▶ enqueue() ─▶ taken() ───────────┴─▶ the program ─▶ give_back() ─▶ free list
+//
+// A handler without memory for the next message, or with too many messages in its queue, receives nothing. Its senders
+// then run out of credit. It goes on when a block comes back, or an entry is taken.
+#pragma once
+
+#include <canele/canele.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "comm/state/completion_queue.hpp"
+#include "comm/state/queue_node.hpp"
+#include "ltask/platform.hpp"
+
+namespace canele::comm {
+
+class ActiveBlocks;
+struct ActiveBlock;
+
+/// A message as the program sees it, and the block that it is part of.
+struct ActiveMessage : canele_am_message_t {
+  ActiveBlock* block;
+};
+
+/// The payload follows the block in memory.
+struct alignas(16) ActiveBlock : QueueNode {
+  static constexpr std::size_t small = 1024;  ///< bytes of payload in a block of the list
+  static constexpr std::size_t head_room = sizeof(std::uint64_t) + CANELE_AM_HEADER_MAX;
+  static constexpr std::uint64_t valid = 0x43414e424c4f434b;
+
+  std::uint64_t mark = valid;            ///< else the program has given back something that is no block
+  std::shared_ptr<ActiveBlocks> blocks;  ///< set while the block belongs to a queue or to the program
+  ActiveBlock* next_free = nullptr;
+  ActiveMessage message{{}, this};
+  bool large = false;                  ///< of one message, not of the list
+  bool kept = false;                   ///< by the program, in the call of its handler
+  ActiveBlocks* calls = nullptr;       ///< set during that call
+  ActiveBlock* replacement = nullptr;  ///< for the slot whose block was kept
+  alignas(16) std::byte head[head_room];
+
+  std::byte* payload() { return reinterpret_cast<std::byte*>(this + 1); }
+  static ActiveBlock* of(const void* payload) {
+    return const_cast<ActiveBlock*>(static_cast<const ActiveBlock*>(payload)) - 1;
+  }
+  static ActiveBlock* of(const canele_am_message_t* message) {
+    return static_cast<const ActiveMessage*>(message)->block;
+  }
+  void set(const canele_am_message_t& content) { static_cast<canele_am_message_t&>(message) = content; }
+
+  /// Returns a block with room for a payload, or nullptr if there is no memory.
+  static ActiveBlock* make(std::size_t room);
+  static void destroy(ActiveBlock* block);
+};
+
+/// The handler as its blocks see it.
+class ActiveReceiver {
+ public:
+  /// Announces a call of resume(). Returns false if another thread will do what that call would. Called under the lock
+  /// of the blocks, while the receiver waits for one.
+  virtual bool claim() = 0;
+  /// Receives again.
+  virtual void resume() = 0;
+
+ protected:
+  ~ActiveReceiver() = default;
+};
+
+class ActiveBlocks : public std::enable_shared_from_this<ActiveBlocks> {
+ public:
+  static constexpr std::size_t most_enqueued = 256;
+
+  ActiveBlocks(Platform& platform, ActiveReceiver& receiver) : platform_(platform), receiver_(receiver) {}
+  ~ActiveBlocks();
+  ActiveBlocks(const ActiveBlocks&) = delete;
+  ActiveBlocks& operator=(const ActiveBlocks&) = delete;
+
+  /// Returns whether the queue has room for the message that a slot would receive.
+  bool has_room();
+  /// Returns a small block, or nullptr if there is no memory.
+  ActiveBlock* take();
+  /// Makes the receiver wait until there is room and, if it waits for one, a block. Returns false if that is so now.
+  bool begin_wait(bool for_block);
+  void end_wait();
+  /// Lets the program keep the block. Returns false if there is no memory for a replacement.
+  bool keep(ActiveBlock& block);
+  /// Adds the message to a queue.
+  void enqueue(ActiveBlock& block, CompletionQueue& queue);
+  /// The program has taken the message out of the queue.
+  void taken();
+  /// Takes a block back from a slot.
+  void put(ActiveBlock* block);
+
+  /// Takes a block back from the program.
+  static void give_back(ActiveBlock& block);
+
+ private:
+  bool claim_locked();
+  void resume_if(bool claimed);
+
+  Platform& platform_;
+  ActiveReceiver& receiver_;  ///< used only while it waits
+  std::atomic<bool> guard_{false};
+  ActiveBlock* free_ = nullptr;
+  std::size_t enqueued_ = 0;
+  bool waits_ = false;  ///< the receiver has a slot without a block, or without room
+};
+
+}  // namespace canele::comm
