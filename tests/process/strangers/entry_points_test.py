@@ -1,5 +1,5 @@
-#!/ usr / bin / env python3
-#SPDX - License - Identifier : BSD - 3 - Clause
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Every function of the library has its place in entry_points.cpp: the symbols of the library against that list.
 
 Usage: entry_points_test.py LIBRARY PROGRAM [MARKER]
@@ -15,8 +15,8 @@ def exported(library, marker):
     listed = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True)
     words = [line.split() for line in listed.stdout.splitlines()]
     names = {word[2].split("@")[0] for word in words if len(word) == 3 and word[1] in "TW"}
-    return {name for name in names if name.startswith(marker)
-}
+    return {name for name in names if name.startswith(marker)}
+
 
 def main():
     library, program = sys.argv[1:3]
