@@ -98,27 +98,6 @@ bool access_at_once(const Access& access, const Lane& lane) {
   return true;
 }
 
-/// Hands an operation to the engine.
-void submit_access(const Access& access, const AccessOptions& options, bool watched, Lane& lane, Request& request) {
-  Engine& engine = access.engine;
-  prepare_send(request, *access.session, access.rank, access.offset, access.data, lane.number);
-  request.role = Request::InternalRole::one_sided;
-  request.operation = static_cast<std::uint8_t>(access.operation);
-  request.synchronous = watched;
-  request.key = access.key;
-  request.slot = access.operation == AccessKind::atomic
-                     ? access.atomic << 8 | static_cast<std::uint32_t>(access.data.length)
-                     : access.slot;
-  request.immediate = access.immediate;
-  request.compare = access.compare;
-  request.item.priority = options.priority;
-  request.PostOp::kind = OpKind::access;
-  lane.all.fetch_add(1, std::memory_order_relaxed);  // read by the threads that post to this lane, in their order
-  if (access.key != nullptr) lane.effects.fetch_add(1, std::memory_order_relaxed);
-  engine.submit(static_cast<PostOp&>(request));
-  engine.after_submit(access.data.length);
-}
-
 /// Sets the session, and the lane if the program gives none. Returns false if the engine has no session yet.
 bool find_session(Access& access, AccessOptions& options) {
   assume_lock();  // both are written once, the session last
@@ -170,6 +149,8 @@ bool is_piece(const canele_data_t* data) {
   return data != nullptr && data->segments == nullptr && data->base != nullptr;
 }
 
+void submit_access(const Access& access, const AccessOptions& options, bool watched, Lane& lane, Request& request);
+
 int post_access(Access access, AccessOptions options, canele_request_t* request) {
   Engine& engine = access.engine;
   if (fork::in_child) return reject_in_child(access.call);
@@ -203,6 +184,27 @@ int post_access(Access access, AccessOptions options, canele_request_t* request)
   use.listen_first();
   submit_access(access, options, watched, lane, use.request());
   return CANELE_OK;
+}
+
+/// Hands an operation to the engine.
+void submit_access(const Access& access, const AccessOptions& options, bool watched, Lane& lane, Request& request) {
+  Engine& engine = access.engine;
+  prepare_send(request, *access.session, access.rank, access.offset, access.data, lane.number);
+  request.role = Request::InternalRole::one_sided;
+  request.operation = static_cast<std::uint8_t>(access.operation);
+  request.synchronous = watched;
+  request.key = access.key;
+  request.slot = access.operation == AccessKind::atomic
+                     ? access.atomic << 8 | static_cast<std::uint32_t>(access.data.length)
+                     : access.slot;
+  request.immediate = access.immediate;
+  request.compare = access.compare;
+  request.item.priority = options.priority;
+  request.PostOp::kind = OpKind::access;
+  lane.all.fetch_add(1, std::memory_order_relaxed);  // read by the threads that post to this lane, in their order
+  if (access.key != nullptr) lane.effects.fetch_add(1, std::memory_order_relaxed);
+  engine.submit(static_cast<PostOp&>(request));
+  engine.after_submit(access.data.length);
 }
 
 }  // namespace

@@ -196,6 +196,14 @@ int find_region(Context& context, const PeerAccess& access, const wire::Head& he
   return inside && (found.access & wanted) != 0 ? CANELE_OK : CANELE_EACCESS;
 }
 
+/// Ends the last chunk of an operation, whose outcome is `error`.
+Verdict conclude(Context& context, Peer& peer, const wire::Head& head, std::uint32_t flags, int error) {
+  if (error == too_many) return Verdict::violation("it sends more notifications than may wait for this program");
+  if (error != CANELE_OK) reject(context, peer, head.session, error);
+  executed(context, peer, head.session, flags);
+  return Verdict::ok();
+}
+
 /// Counts an operation of the lane as executed. The total is sent at the end of the batch, if it is wanted.
 void executed(Context& context, Peer& peer, std::uint16_t lane, std::uint32_t flags) {
   PeerAccess& access = *peer.one_sided;
@@ -216,14 +224,6 @@ void reject(Context& context, Peer& peer, std::uint16_t lane, int error) {
   link::send_control(
       context, peer,
       {.type = wire::Type::access_failed, .tag = number, .session = lane, .payload = link::bytes_of(code)});
-}
-
-/// Ends the last chunk of an operation, whose outcome is `error`.
-Verdict conclude(Context& context, Peer& peer, const wire::Head& head, std::uint32_t flags, int error) {
-  if (error == too_many) return Verdict::violation("it sends more notifications than may wait for this program");
-  if (error != CANELE_OK) reject(context, peer, head.session, error);
-  executed(context, peer, head.session, flags);
-  return Verdict::ok();
 }
 
 /// Begins to deliver a notification. Returns the error for its origin, or too_many.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The receive path: from a driver's packet to the user's memory. docs/architecture.md lists its functions in the order
+// The receive path: from a driver's packet to the user's memory. docs/walks.md lists its functions in the order
 // in which they run.
 //
 // Any thread may call these functions, under the engine's lock.

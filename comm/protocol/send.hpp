@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The send path: from a posted send to a driver, in six steps. docs/architecture.md lists their functions in the order
+// The send path: from a posted send to a driver, in six steps. docs/walks.md lists their functions in the order
 // in which they run. send.cpp, write_item.cpp and item_sent.cpp have the parts of a message, link/transmit.cpp has
 // those of a packet.
 //

@@ -12,7 +12,7 @@ SETTINGS_TABLE = "comm/config/settings_table.cpp"
 SETTINGS_PAGE = "docs/settings.md"
 EXPERT_PAGE = "docs/settings-expert.md"
 DRIVER_NAMES = "comm/config/names.hpp"
-WALKS_PAGE = "docs/architecture.md"
+WALKS_PAGE = "docs/walks.md"
 WALKS = ("Small send", "Receive", "Large message")  # the beginnings of their headings
 WALK_HEAD = "| file in `comm/` | function | what it does |"
 WALK_STEP = re.compile(r"\| `([^`]+)` \| `(\w+)` \| (.+) \|$")
@@ -211,7 +211,7 @@ def check_walks(tree):
         return
     walked = set()
     for heading, walk in walks_of(page.lines):
-        walked.update(name for name in WALKS if heading.startswith(f"### {name}"))
+        walked.update(name for name in WALKS if heading.startswith(f"## {name}"))
         done = []
         for number, line in walk:
             step = WALK_STEP.match(line)
@@ -225,7 +225,7 @@ def check_walks(tree):
                 yield WALKS_PAGE, number, f"a step has at most {STEP_WORDS} words"
     for name in WALKS:
         if name not in walked:
-            yield WALKS_PAGE, 1, f"has no walk below a heading \"### {name}\""
+            yield WALKS_PAGE, 1, f"has no walk below a heading \"## {name}\""
 
 
 NAMES = 'inline constexpr std::string_view built_in_drivers = "self tcp";\n'
@@ -247,7 +247,7 @@ def walk(*steps):
 
 def walks_page(rows, names=WALKS):
     """Returns a tree with the sources above, and a page with a walk of these rows, the last of walks by these names."""
-    tables = [f"### {name}\n\n{WALK_TABLE}" for name in names]
+    tables = [f"## {name}\n\n{WALK_TABLE}" for name in names]
     return {**WALKED, WALKS_PAGE: "\n".join(tables) + rows}
 
 
@@ -357,7 +357,7 @@ RULES = [
             (walks_page("| `a.cpp` | `one` |" + " x" * (STEP_WORDS + 1) + " |\n"), 1),
             (walks_page("| a.cpp | one | runs |\n"), 1),
             (walks_page("| `a.cpp` | `one` | runs |\n", names=WALKS[1:]), 1),
-            ({WALKS_PAGE: "### Receive\n\n| file | function |\n|---|---|\n| `a.cpp` | `one` |\n"}, 3),
+            ({WALKS_PAGE: "## Receive\n\n| file | function |\n|---|---|\n| `a.cpp` | `one` |\n"}, 3),
         ],
     ),
     (
