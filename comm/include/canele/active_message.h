@@ -4,7 +4,7 @@
  * completion or without a request.
  *
  * A task runtime takes its messages on its own thread, and keeps their payload for as long as a task needs it. No copy
- * is made: the payload stays where it has arrived.
+ * is made: the payload stays where it has arrived. A message of up to 1,024 bytes then takes some 1,500 bytes.
  *
  *     canele_am_open(session, 7, &queue, NULL);      instead of canele_am_register
  *     canele_queue_wait(engine, &queue, &entry, 1, UINT64_MAX);
@@ -24,9 +24,9 @@ extern "C" {
 /** Adds the messages to `id` of this session to `queue`, in place of a handler. An entry has kind
  * CANELE_ENTRY_ACTIVE_MESSAGE, `user`, `source`, `tag` = id, `error` as canele_am_message_t has it, `length` of the
  * payload in bytes, and `payload`. The payload, also one of 0 bytes, belongs to the program until canele_am_release.
- * Order: as the handler's calls. While 256 messages wait in the queue, others stay at their senders, as blocked sends.
- * The queue lives until canele_am_unregister, which ends this, and entries may be left in it. Does not block.
- * CANELE_EBUSY: the id has a handler or a queue. CANELE_ENOMEM. */
+ * Order: as the handler's calls. While 256 messages are in the queue, others wait as they do without a handler.
+ * canele_am_unregister ends this. The queue must live until then, and until the entries left in it are taken. Does not
+ * block. CANELE_EBUSY: the id has a handler or a queue. CANELE_ENOMEM. */
 CANELE_API int canele_am_open(canele_session_t *session, uint64_t id, canele_queue_t *queue, void *user);
 
 /** Keeps the message that a handler's `arrived` is called with. Called within that call. *payload is where the payload
