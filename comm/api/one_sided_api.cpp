@@ -381,13 +381,9 @@ int post_to_rank(const char* call, AccessKind operation, canele_engine_t* engine
   AccessOptions read;
   if (const int code = read_options(options, notifies, call, &read); code != CANELE_OK) return code;
   if (notifies && read.slot == 0) return missing(call, "options->slot");
-  if (fork::in_child) return reject_in_child(call);
-  Engine& e = engine_of(engine);
-  if (rank < 0 || rank >= e.size) {
-    return error(CANELE_ERANK, std::string(call) + ": rank " + std::to_string(rank) + "; expected: 0 to " +
-                                   std::to_string(e.size - 1));
-  }
-  return post_access({call, operation, e, rank, nullptr, 0, {}, read.slot, read.immediate}, read, request);
+  if (const int code = check_peer(engine, rank, call); code != CANELE_OK) return code;
+  return post_access({call, operation, engine_of(engine), rank, nullptr, 0, {}, read.slot, read.immediate}, read,
+                     request);
 }
 
 }  // namespace

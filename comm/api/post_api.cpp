@@ -74,6 +74,8 @@ int post_send(Session& session, int destination, std::uint64_t tag, const canele
   return options.may_finish ? use.listen_after(call) : CANELE_OK;
 }
 
+}  // namespace
+
 int check_peer(canele_engine_t* engine, int peer, const char* call) {
   if (engine == nullptr) return error(CANELE_EINVAL, std::string(call) + ": engine is NULL");
   if (fork::in_child) return reject_in_child(call);
@@ -81,8 +83,6 @@ int check_peer(canele_engine_t* engine, int peer, const char* call) {
   return error(CANELE_ERANK, std::string(call) + ": rank " + std::to_string(peer) + "; expected: 0 to " +
                                  std::to_string(engine_of(engine).size - 1));
 }
-
-}  // namespace
 
 int inject(Session& session, Session& told, int destination, std::uint64_t tag, const Injected& what,
            const char* call) {

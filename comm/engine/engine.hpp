@@ -32,6 +32,7 @@
 #include "comm/engine/diagnostics.hpp"
 #include "comm/engine/driver_set.hpp"
 #include "comm/engine/lifecycle.hpp"
+#include "comm/engine/peer_watch.hpp"
 #include "comm/engine/progress_state.hpp"
 #include "comm/engine/worker_placement.hpp"
 #include "comm/multicast/state.hpp"
@@ -270,6 +271,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   ProgressState progress;
   WorkerPlacement placement;
   Diagnostics diagnostics;
+  PeerWatch peer_watch CANELE_LOCKED;
   ReceivePrefetch receive_prefetch CANELE_LOCKED;  ///< receives on their way to the matcher.
   std::atomic<std::uint32_t> groups_ended{0};      ///< number of groups that have ever ended with an error (any thread)
 

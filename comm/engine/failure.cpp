@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "comm/engine/connect.hpp"
+#include "comm/engine/peer_watch.hpp"
 #include "comm/multicast/relay.hpp"
 #include "comm/protocol/credit_receiver.hpp"
 #include "comm/protocol/credit_sender.hpp"
@@ -126,6 +127,7 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
   // Once all ranks finalize, each rank cancels what is still posted, in whatever order the ranks leave.
   const bool all_leave = !lost && stage != Stage::running;
   receive_path::end_posted(*this, peer.rank, all_leave ? CANELE_ECANCELED : peer.error);
+  tell_of_ends(*this);
 }
 
 namespace peers {

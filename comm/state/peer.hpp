@@ -160,6 +160,7 @@ struct alignas(64) Peer {
   std::unique_ptr<comm::one_sided::PeerAccess> one_sided;  ///< made at the first one-sided operation.
   Blob address;                                            ///< what the peer published.
   std::size_t next_group = 0;                              ///< next driver group to try.
+  bool end_told = false;                                   ///< the program knows that the peer has ended
   LastEvent last_event;
 
   Rail* rail_of(const DriverInstance& instance) const {

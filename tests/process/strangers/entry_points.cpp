@@ -14,6 +14,7 @@
 //    --fork            2 ranks: the child of rank 0 calls each function, then the ranks exchange messages
 #include <canele/active_message.h>
 #include <canele/collectives.h>
+#include <canele/job.h>
 #include <canele/one_sided.h>
 #include <canele/post.h>
 #include <sys/wait.h>
@@ -74,6 +75,7 @@ World world;
 void ignore(canele_request_t*, unsigned, void*) {}
 void ignore_message(const canele_am_message_t*, void*) {}
 void ignore_hang(canele_engine_t*, const char*, void*) {}
+void ignore_peer(canele_engine_t*, int, int, const char*, void*) {}
 int run_once(canele_task_t*, int, void*) { return CANELE_TASK_DONE; }
 int pieces(const void*, std::size_t offset, iovec* out, int) {
   out[0] = {world.bytes + offset, sizeof world.bytes - offset};
@@ -97,6 +99,8 @@ void add_engine_and_sessions() {
   ADD(refused, canele_size, e);
   ADD(refused, canele_local_rank, e);
   ADD(refused, canele_local_size, e);
+  ADD(refused, canele_peer_state, e, Any<int>{world.peer});
+  ADD(refused, canele_on_peer, e, Optional<canele_peer_fn>{ignore_peer}, Optional<void*>{nullptr});
   ADD(harmless, canele_now, Optional<canele_engine_t*>{e});
   ADD(refused, canele_progress, e);
   ADD(refused, canele_worker_use, e, Any<unsigned>{CANELE_WORKER_NONE});

@@ -11,6 +11,7 @@
 #include <array>
 #include <canele/active.hpp>
 #include <canele/canele.hpp>
+#include <canele/job.hpp>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -265,6 +266,10 @@ TEST_F(CppLayer, ReportsSayWhatIsPending) {
   EXPECT_NE(engine.report().find("cpp-layer  77   4 "), std::string::npos) << engine.report();
   engine.on_hang([](canele_engine_t*, const char*, void*) {});
   engine.on_hang(nullptr);
+  canele::on_peer(engine, [](canele_engine_t*, int, int, const char*, void*) {});
+  canele::on_peer(engine, nullptr);
+  EXPECT_EQ(canele::peer_state(engine, 0), CANELE_PEER_UP);
+  EXPECT_THROW(canele::peer_state(engine, 1), canele::error);
   session.send(0, 77, canele::one(in));
   received.wait();
   EXPECT_NE(engine.report().find(" 0 requests pending"), std::string::npos) << engine.report();
