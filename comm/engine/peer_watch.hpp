@@ -2,8 +2,9 @@
 //
 // PeerWatch: tells the program which peers have ended.
 //
-// Used by failure.cpp and by the API, under the engine's lock. The task runs in any thread that makes progress: it takes
-// the lock for each peer, and calls the program without it. One task at a time looks for peers that were not told yet.
+// Used by failure.cpp and by the API, under the engine's lock. The task runs in any thread that makes progress: it
+// takes the lock for each peer, and calls the program without it. One task at a time looks for peers that were not told
+// yet.
 #pragma once
 
 #include <canele/job.h>
