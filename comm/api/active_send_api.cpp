@@ -109,8 +109,7 @@ using namespace canele::comm::api;
 int canele_am_send(canele_session_t* session, int destination, uint64_t id, const void* header, size_t header_length,
                    const canele_data_t* payload, const canele_send_options_t* options, canele_am_t* message) try {
   constexpr const char* call = "canele_am_send";
-  if (session == nullptr || message == nullptr)
-    return error(CANELE_EINVAL, std::string(call) + ": session and message must be given");
+  if (session == nullptr || message == nullptr) return missing(call, "session and message");
   if (options != nullptr && options->struct_size >= sizeof *options && options->header != 0) {
     return error(CANELE_EINVAL, std::string(call) + ": options->header is " + std::to_string(options->header) +
                                     "; expected: 0, as the header is an argument");
@@ -133,8 +132,7 @@ int canele_am_send(canele_session_t* session, int destination, uint64_t id, cons
 int canele_am_post(canele_session_t* session, int destination, uint64_t id, const void* header, size_t header_length,
                    const canele_data_t* payload, const canele_post_options_t* options, canele_am_t* message) try {
   constexpr const char* call = "canele_am_post";
-  if (session == nullptr || message == nullptr)
-    return error(CANELE_EINVAL, std::string(call) + ": session and message must be given");
+  if (session == nullptr || message == nullptr) return missing(call, "session and message");
   int code = CANELE_OK;
   canele_post_options_t given{};
   given.struct_size = sizeof given;
@@ -161,8 +159,7 @@ int canele_am_post(canele_session_t* session, int destination, uint64_t id, cons
 int canele_am_inject(canele_session_t* session, int destination, uint64_t id, const void* header, size_t header_length,
                      const void* payload, size_t payload_length) try {
   constexpr const char* call = "canele_am_inject";
-  if (session == nullptr || (payload == nullptr && payload_length != 0))
-    return error(CANELE_EINVAL, std::string(call) + ": session and payload must be given");
+  if (session == nullptr || (payload == nullptr && payload_length != 0)) return missing(call, "session and payload");
   if (const int code = check_am_header(header, header_length, call); code != CANELE_OK) return code;
   const std::size_t head_length = am_word + header_length;
   if (payload_length > inject_limit - head_length) {
@@ -184,8 +181,7 @@ int canele_am_inject(canele_session_t* session, int destination, uint64_t id, co
 
 int canele_am_open(canele_session_t* session, uint64_t id, canele_queue_t* queue, void* user) try {
   constexpr const char* call = "canele_am_open";
-  if (session == nullptr || queue == nullptr)
-    return error(CANELE_EINVAL, std::string(call) + ": session and queue must be given");
+  if (session == nullptr || queue == nullptr) return missing(call, "session and queue");
   return register_handler(session_of(session), id, {{}, &queue_of(queue), user}, call);
 } catch (...) {
   return caught();
@@ -193,8 +189,7 @@ int canele_am_open(canele_session_t* session, uint64_t id, canele_queue_t* queue
 
 int canele_am_keep(const canele_am_message_t* message, void** payload) try {
   constexpr const char* call = "canele_am_keep";
-  if (message == nullptr || payload == nullptr)
-    return error(CANELE_EINVAL, std::string(call) + ": message and payload must be given");
+  if (message == nullptr || payload == nullptr) return missing(call, "message and payload");
   if (fork::in_child) return reject_in_child(call);
   ActiveBlock& block = *ActiveBlock::of(message);
   if (block.mark != ActiveBlock::valid || block.calls == nullptr || block.kept)

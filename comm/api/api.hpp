@@ -77,6 +77,9 @@ int listen(Request& request, const Listening& what, const char* call);
 
 std::string counters_json(Engine& engine);
 
+/// Answers a call without an argument that it needs.
+[[gnu::cold]] int missing(const char* call, const char* what);
+
 /// Checks a rank of the job, and that this process is no child of fork.
 int check_peer(canele_engine_t* engine, int peer, const char* call);
 

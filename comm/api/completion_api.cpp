@@ -16,7 +16,7 @@ const CompletionCounter& counter_of(const canele_completion_counter_t* counter) 
 int check_entries(canele_engine_t* engine, canele_queue_t* queue, const canele_entry_t* entries, int max,
                   const char* call) {
   if (engine != nullptr && queue != nullptr && entries != nullptr && max > 0) return CANELE_OK;
-  return error(CANELE_EINVAL, std::string(call) + ": engine, queue, entries and max > 0 must be given");
+  return missing(call, "engine, queue, entries and max > 0");
 }
 
 int tell_late(int code, const char* call) {
@@ -81,8 +81,7 @@ void canele_completion_counter_add(canele_completion_counter_t* counter, uint64_
 int canele_completion_counter_wait(canele_engine_t* engine, canele_completion_counter_t* counter, uint64_t threshold,
                                    uint64_t deadline) try {
   constexpr const char* call = "canele_completion_counter_wait";
-  if (engine == nullptr || counter == nullptr)
-    return error(CANELE_EINVAL, std::string(call) + ": engine and counter must be given");
+  if (engine == nullptr || counter == nullptr) return missing(call, "engine and counter");
   return tell_late(wait_for_count(engine_of(engine), counter_of(counter), threshold, deadline), call);
 } catch (...) {
   return caught();

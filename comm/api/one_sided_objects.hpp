@@ -49,8 +49,4 @@ inline void make_accessible(Engine& engine) {
   engine.after_submit();  // it may be parked
 }
 
-inline int missing(const char* call, const char* what) {
-  return error(CANELE_EINVAL, std::string(call) + ": " + what + " must be given");
-}
-
 }  // namespace canele::comm::api

@@ -162,8 +162,7 @@ int canele_post_receive(canele_session_t* session, int source, uint64_t tag, uin
 
 int canele_inject(canele_session_t* session, int destination, uint64_t tag, const void* buffer, size_t length) try {
   constexpr const char* call = "canele_inject";
-  if (session == nullptr || (buffer == nullptr && length != 0))
-    return error(CANELE_EINVAL, std::string(call) + ": session and buffer must be given");
+  if (session == nullptr || (buffer == nullptr && length != 0)) return missing(call, "session and buffer");
   if (length > inject_limit)
     return error(CANELE_EINVAL, std::string(call) + ": " + std::to_string(length) + " bytes; expected: at most " +
                                     std::to_string(inject_limit));

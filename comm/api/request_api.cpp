@@ -242,6 +242,10 @@ int check_size(const void* options, std::size_t given, std::size_t known, const 
                                                   ") does not know, and they are not 0");
 }
 
+int missing(const char* call, const char* what) {
+  return error(CANELE_EINVAL, std::string(call) + ": " + what + " must be given");
+}
+
 int check_data(const canele_data_t* data, const char* call) {
   if (data == nullptr) return error(CANELE_EINVAL, std::string(call) + ": data is NULL");
   if (data->length != 0 && data->base == nullptr && data->segments == nullptr) {
