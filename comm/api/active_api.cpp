@@ -280,7 +280,7 @@ int register_handler(Session& session, std::uint64_t id, const ActiveTarget& tar
   const auto active = active_of(session, &code);
   if (active == nullptr) return code;
   auto handler = std::make_unique<Handler>(*active->session, id, target);
-  if (!handler->prepare()) return error(CANELE_ENOMEM, std::string(call) + ": no memory for the handler");
+  if (!handler->prepare()) return error(CANELE_ENOMEM, call, "no memory for the handler");
   const std::lock_guard lock(active->mutex);
   auto& place = active->handlers[id];
   if (place != nullptr)

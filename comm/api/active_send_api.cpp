@@ -96,7 +96,7 @@ ActiveBlock* kept_block(const void* payload, const char* call) {
     ActiveBlock* const block = ActiveBlock::of(payload);
     if (block->mark == ActiveBlock::valid && block->blocks != nullptr) return block;
   }
-  error(CANELE_EINVAL, std::string(call) + ": the payload was neither kept nor taken out of a queue");
+  error(CANELE_EINVAL, call, "the payload was neither kept nor taken out of a queue");
   return nullptr;
 }
 
@@ -193,10 +193,10 @@ int canele_am_keep(const canele_am_message_t* message, void** payload) try {
   if (fork::in_child) return reject_in_child(call);
   ActiveBlock& block = *ActiveBlock::of(message);
   if (block.mark != ActiveBlock::valid || block.calls == nullptr || block.kept)
-    return error(CANELE_ESTATE, std::string(call) + ": the message is kept already, or its handler has returned");
+    return error(CANELE_ESTATE, call, "the message is kept already, or its handler has returned");
   if (message->payload != nullptr && message->payload != block.payload())
-    return error(CANELE_EINVAL, std::string(call) + ": the payload lies in memory that `place` has returned");
-  if (!block.calls->keep(block)) return error(CANELE_ENOMEM, std::string(call) + ": no memory for the next message");
+    return error(CANELE_EINVAL, call, "the payload lies in memory that `place` has returned");
+  if (!block.calls->keep(block)) return error(CANELE_ENOMEM, call, "no memory for the next message");
   *payload = block.payload();
   return CANELE_OK;
 } catch (...) {

@@ -30,7 +30,7 @@ using namespace post;
 inline int check_memory(const char* call) {
   if (!ltask::memory_reserve.is_scarce() || ltask::memory_reserve.refill()) [[likely]]
     return CANELE_OK;
-  return error(CANELE_ENOMEM, std::string(call) + ": the system has no memory");
+  return error(CANELE_ENOMEM, call, "the system has no memory");
 }
 
 /// Starts the workers that the settings ask for.

@@ -179,7 +179,7 @@ int canele_group_destroy(canele_group_t* group) try {
 namespace {
 
 [[gnu::cold]] int reject_query(const canele_group_t* group, const char* call) {
-  if (group == nullptr) return error(CANELE_EINVAL, std::string(call) + ": group is NULL");
+  if (group == nullptr) return error(CANELE_EINVAL, call, "group is NULL");
   return reject_in_child(call);
 }
 

@@ -54,11 +54,11 @@ int canele_queue_wait(canele_engine_t* engine, canele_queue_t* queue, canele_ent
 int canele_completion_counter_init(canele_completion_counter_t* counter, uint64_t threshold,
                                    const canele_completion_t* then) try {
   constexpr const char* call = "canele_completion_counter_init";
-  if (counter == nullptr) return error(CANELE_EINVAL, std::string(call) + ": counter is NULL");
+  if (counter == nullptr) return error(CANELE_EINVAL, call, "counter is NULL");
   if (then != nullptr) {
     if (const int code = check_completion(*then, call); code != CANELE_OK) return code;
     if (then->kind == CANELE_COMPLETE_CALLBACK && (then->bits & ~unsigned{CANELE_EVENT_FINALIZED}) != 0)
-      return error(CANELE_EINVAL, std::string(call) + ": a counter has no event but FINALIZED");
+      return error(CANELE_EINVAL, call, "a counter has no event but FINALIZED");
   }
   counter_of(counter).init(threshold, then != nullptr ? *then : canele_completion_t{});
   return CANELE_OK;

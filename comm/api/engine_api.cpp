@@ -329,7 +329,7 @@ void canele_abort(canele_engine_t* engine, int code, const char* reason) {
 
 namespace {
 
-[[gnu::cold]] int no_engine(const char* call) { return error(CANELE_EINVAL, std::string(call) + ": engine is NULL"); }
+[[gnu::cold]] int no_engine(const char* call) { return error(CANELE_EINVAL, call, "engine is NULL"); }
 
 }  // namespace
 

@@ -24,7 +24,7 @@ int enable(Engine& engine, const char* call) {
   Session& session = engine.sessions.find_or_make(engine, "canele.one-sided");
   if (!engine.sessions.open(session)) {
     engine.sessions.release_if_unused(session);
-    return error(CANELE_ENOMEM, std::string(call) + ": no more sessions can be opened");
+    return error(CANELE_ENOMEM, call, "no more sessions can be opened");
   }
   state.default_lane = &state.lanes.emplace_back();
   state.default_lane->context = &engine;
@@ -224,7 +224,7 @@ int canele_key_open(canele_engine_t* engine, const void* bytes, canele_key_t** k
                                     "canele_memory_key has written on one of its ranks");
   }
   if (packed.format != PackedKey::format_1)
-    return error(CANELE_EVERSION, std::string(call) + ": the key was written by another version of the library");
+    return error(CANELE_EVERSION, call, "the key was written by another version of the library");
   auto opened = std::make_unique<RemoteKey>();
   opened->context = &e;
   opened->rank = packed.rank;

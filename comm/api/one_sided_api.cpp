@@ -69,7 +69,7 @@ int read_options(const canele_access_options_t* options, bool may_notify, const 
   if (code == CANELE_OK) code = check_completion(options->done, call);
   if (code != CANELE_OK) return code;
   if (!may_notify && (options->slot != 0 || options->immediate != 0))
-    return error(CANELE_EINVAL, std::string(call) + ": slot and immediate are given; expected: 0");
+    return error(CANELE_EINVAL, call, "slot and immediate are given; expected: 0");
   *out = {options->done, options->lane != nullptr ? &lane_of(options->lane) : nullptr, options->priority, options->slot,
           options->immediate};
   return CANELE_OK;
@@ -264,8 +264,7 @@ int canele_notification_open(canele_engine_t* engine, const canele_completion_t*
   if (engine == nullptr || then == nullptr || slot == nullptr) return missing(call, "engine, then and slot");
   if (const int code = check_completion(*then, call); code != CANELE_OK) return code;
   if (then->kind == CANELE_COMPLETE_POLL || then->kind == CANELE_COMPLETE_NONE)
-    return error(CANELE_EINVAL,
-                 std::string(call) + ": the completion is POLL or NONE; expected: one that is delivered");
+    return error(CANELE_EINVAL, call, "the completion is POLL or NONE; expected: one that is delivered");
   Engine& e = engine_of(engine);
   if (const int code = enable(e, call); code != CANELE_OK) return code;
   {

@@ -77,7 +77,7 @@ int post_send(Session& session, int destination, std::uint64_t tag, const canele
 }  // namespace
 
 int check_peer(canele_engine_t* engine, int peer, const char* call) {
-  if (engine == nullptr) return error(CANELE_EINVAL, std::string(call) + ": engine is NULL");
+  if (engine == nullptr) return error(CANELE_EINVAL, call, "engine is NULL");
   if (fork::in_child) return reject_in_child(call);
   if (peer >= 0 && peer < engine_of(engine).size) return CANELE_OK;
   return error(CANELE_ERANK, std::string(call) + ": rank " + std::to_string(peer) + "; expected: 0 to " +
@@ -145,9 +145,9 @@ int canele_post_receive(canele_session_t* session, int source, uint64_t tag, uin
   int code = data != nullptr ? check_data(data, call) : CANELE_OK;
   if (code == CANELE_OK) code = read_post_options(options, CANELE_POST_MAY_FINISH, call, &read);
   if (code == CANELE_OK && (read.send.priority != 0 || read.send.header != 0))
-    code = error(CANELE_EINVAL, std::string(call) + ": a receive has no priority and no header; expected: 0");
+    code = error(CANELE_EINVAL, call, "a receive has no priority and no header; expected: 0");
   if (code == CANELE_OK && data == nullptr && request == nullptr)
-    code = error(CANELE_EINVAL, std::string(call) + ": data and request are NULL; expected: one of them at least");
+    code = error(CANELE_EINVAL, call, "data and request are NULL; expected: one of them at least");
   PostedUse use;
   if (code == CANELE_OK) code = use.begin(session, request, read.done, source, call);
   if (code != CANELE_OK) return code;

@@ -11,21 +11,21 @@ namespace canele::comm::api {
 
 int PostedUse::begin(canele_session_t* session, canele_request_t* given, const canele_completion_t& done, int peer,
                      const char* call) {
-  if (session == nullptr) return error(CANELE_EINVAL, std::string(call) + ": session is NULL");
+  if (session == nullptr) return error(CANELE_EINVAL, call, "session is NULL");
   Session& s = session_of(session);
   request_ = given != nullptr ? &request_of(given) : nullptr;
   listening_ = listening_of(done);
   if (given != nullptr) {
     if (!postable(request_, &s)) return reject(request_, &s);
     if (is_unwatched(*request_) || listening_.mask == 0) return CANELE_OK;
-    return error(CANELE_EBUSY, std::string(call) + ": the next use of the request has a callback or a queue already");
+    return error(CANELE_EBUSY, call, "the next use of the request has a callback or a queue already");
   }
   if (done.kind == CANELE_COMPLETE_POLL)
-    return error(CANELE_EINVAL, std::string(call) + ": request is NULL, but the completion is POLL");
+    return error(CANELE_EINVAL, call, "request is NULL, but the completion is POLL");
   if (fork::in_child) return reject_in_child(call);
   if (!s.open) return error(CANELE_ESTATE, "session \"" + s.label + "\" is closed");
   pooled_ = s.context->request_pool.take();
-  if (pooled_ == nullptr) return error(CANELE_ENOMEM, std::string(call) + ": no memory for a request");
+  if (pooled_ == nullptr) return error(CANELE_ENOMEM, call, "no memory for a request");
   pooled_->context = s.context;
   pooled_->done = done;
   pooled_->errors = {s.on_error, s.on_error_argument, session, peer};

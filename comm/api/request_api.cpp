@@ -110,7 +110,7 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
 
 [[gnu::cold]] int reject_buffer(const char* call, std::size_t length) {
   if (length > longest_message) return reject_length(call, length);
-  return error(CANELE_EINVAL, std::string(call) + ": length is not 0 but buffer is NULL");
+  return error(CANELE_EINVAL, call, "length is not 0 but buffer is NULL");
 }
 
 /// Accepts a receive, or adds it to the receive prefetch. Called under the lock.
@@ -247,7 +247,7 @@ int missing(const char* call, const char* what) {
 }
 
 int check_data(const canele_data_t* data, const char* call) {
-  if (data == nullptr) return error(CANELE_EINVAL, std::string(call) + ": data is NULL");
+  if (data == nullptr) return error(CANELE_EINVAL, call, "data is NULL");
   if (data->length != 0 && data->base == nullptr && data->segments == nullptr) {
     return error(CANELE_EINVAL,
                  std::string(call) + ": " + std::to_string(data->length) + " bytes but neither base nor segments");

@@ -26,6 +26,8 @@ int error(int code, std::string words) {
   return code;
 }
 
+int error(int code, const char* call, const char* words) { return error(code, std::string(call) + ": " + words); }
+
 int caught() noexcept {
   try {
     throw;

@@ -11,6 +11,8 @@ namespace canele::comm::post {
 
 /// Keeps `words` for canele_error_detail and returns `code`.
 int error(int code, std::string words);
+/// The same for a call, with words that need nothing put in.
+[[gnu::cold]] int error(int code, const char* call, const char* words);
 
 /// Returns the description of the calling thread's last error.
 const char* detail() noexcept;
