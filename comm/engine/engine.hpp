@@ -271,9 +271,9 @@ class Engine final : public Context, public ltask::ProgressSource {
   ProgressState progress;
   WorkerPlacement placement;
   Diagnostics diagnostics;
-  PeerWatch peer_watch CANELE_LOCKED;
   ReceivePrefetch receive_prefetch CANELE_LOCKED;  ///< receives on their way to the matcher.
   std::atomic<std::uint32_t> groups_ended{0};      ///< number of groups that have ever ended with an error (any thread)
+  PeerWatch peer_watch CANELE_LOCKED;
 
  private:
   friend struct EngineBuilder;

@@ -135,6 +135,7 @@ struct alignas(64) Peer {
   State state = State::resolving;
   bool backlogged = false;                    ///< in the engine's list of peers with a backlog.
   bool closing = false;                       ///< the peer leaves, so the end of one of its rails is no loss.
+  bool end_told = false;                      ///< the program knows that the peer has ended.
   Rail* rail = nullptr;                       ///< the preferred one of the live rails.
   std::uint32_t next_out = 1, next_in = 1;    ///< envelope numbers.
   std::uint64_t credit = wire::first_credit;  ///< credit that may still be spent; 0 while sends are blocked.
@@ -160,7 +161,6 @@ struct alignas(64) Peer {
   std::unique_ptr<comm::one_sided::PeerAccess> one_sided;  ///< made at the first one-sided operation.
   Blob address;                                            ///< what the peer published.
   std::size_t next_group = 0;                              ///< next driver group to try.
-  bool end_told = false;                                   ///< the program knows that the peer has ended
   LastEvent last_event;
 
   Rail* rail_of(const DriverInstance& instance) const {
