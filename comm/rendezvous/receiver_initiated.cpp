@@ -294,7 +294,8 @@ Verdict on_shared_copy(Context& context, Peer& peer, Handle handle, std::span<co
   wire::Rtr rtr;
   if (!take_rtr(payload, rtr)) return Verdict::violation("a shared copy has wrong lengths");
   Request* const sent = context.sends.find(handle);
-  if (sent == nullptr || sent->rank != peer.rank || !sent->rendezvous || !sent->announced() || sent->expected != 0) {
+  const bool streams = sent != nullptr && !sent->is_blocked() && sent->expected != 0;
+  if (sent == nullptr || sent->rank != peer.rank || !sent->rendezvous || !sent->announced() || streams) {
     return Verdict::violation("a shared copy names no send that waits for an answer");
   }
   if (!shares(context, peer)) return Verdict::ok();  // then the receiver copies all
