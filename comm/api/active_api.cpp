@@ -235,11 +235,11 @@ void Handler::deliver(Slot& slot) {
   ActiveBlock& block = slot.message_block();
   ActiveBlock* replacement = nullptr;
   if (target_.queue == nullptr) {
-    block.calls = blocks_.get();
+    ActiveCall call{*blocks_};
+    block.call = &call;
     target_.program.arrived(&block.message, target_.program.argument);
-    block.calls = nullptr;
-    if (!block.kept) return;
-    replacement = std::exchange(block.replacement, nullptr);
+    if (!call.kept) return static_cast<void>(block.call = nullptr);
+    replacement = call.replacement;
   } else {
     block.user = target_.user;
     blocks_->enqueue(block, *target_.queue);

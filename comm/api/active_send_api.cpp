@@ -192,11 +192,11 @@ int canele_am_keep(const canele_am_message_t* message, void** payload) try {
   if (message == nullptr || payload == nullptr) return missing(call, "message and payload");
   if (fork::in_child) return reject_in_child(call);
   ActiveBlock& block = *ActiveBlock::of(message);
-  if (block.mark != ActiveBlock::valid || block.calls == nullptr || block.kept)
+  if (block.mark != ActiveBlock::valid || block.call == nullptr)
     return error(CANELE_ESTATE, call, "the message is kept already, or its handler has returned");
   if (message->payload != nullptr && message->payload != block.payload())
     return error(CANELE_EINVAL, call, "the payload lies in memory that `place` has returned");
-  if (!block.calls->keep(block)) return error(CANELE_ENOMEM, call, "no memory for the next message");
+  if (!block.call->blocks.keep(block)) return error(CANELE_ENOMEM, call, "no memory for the next message");
   *payload = block.payload();
   return CANELE_OK;
 } catch (...) {

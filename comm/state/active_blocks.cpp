@@ -55,8 +55,10 @@ void ActiveBlocks::end_wait() {
 }
 
 bool ActiveBlocks::keep(ActiveBlock& block) {
-  if (!block.large && (block.replacement = take()) == nullptr) return false;
-  block.kept = true;
+  ActiveCall& call = *block.call;
+  if (!block.large && (call.replacement = take()) == nullptr) return false;
+  call.kept = true;
+  block.call = nullptr;
   block.blocks = shared_from_this();
   return true;
 }
@@ -97,7 +99,6 @@ void ActiveBlocks::put(ActiveBlock* block) {
 void ActiveBlocks::give_back(ActiveBlock& block) {
   const std::shared_ptr<ActiveBlocks> blocks = std::exchange(block.blocks, nullptr);
   assert(blocks != nullptr && "the block belongs to the program");
-  block.kept = false;
   blocks->put(&block);
   bool claimed = false;
   {

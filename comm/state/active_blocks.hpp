@@ -34,6 +34,13 @@ struct ActiveMessage : canele_am_message_t {
   ActiveBlock* block;
 };
 
+/// A call of a handler. What it has kept may be given back, and freed, before it returns.
+struct ActiveCall {
+  ActiveBlocks& blocks;
+  bool kept = false;
+  ActiveBlock* replacement = nullptr;  ///< for the slot whose block was kept
+};
+
 /// The payload follows the block in memory.
 struct alignas(16) ActiveBlock : QueueNode {
   static constexpr std::size_t small = 1024;  ///< bytes of payload in a block of the list
@@ -44,10 +51,8 @@ struct alignas(16) ActiveBlock : QueueNode {
   std::shared_ptr<ActiveBlocks> blocks;  ///< set while the block belongs to a queue or to the program
   ActiveBlock* next_free = nullptr;
   ActiveMessage message{{}, this};
-  bool large = false;                  ///< of one message, not of the list
-  bool kept = false;                   ///< by the program, in the call of its handler
-  ActiveBlocks* calls = nullptr;       ///< set during that call
-  ActiveBlock* replacement = nullptr;  ///< for the slot whose block was kept
+  bool large = false;          ///< of one message, not of the list
+  ActiveCall* call = nullptr;  ///< set while its handler may keep it
   alignas(16) std::byte head[head_room];
 
   std::byte* payload() { return reinterpret_cast<std::byte*>(this + 1); }

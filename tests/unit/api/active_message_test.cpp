@@ -96,6 +96,30 @@ TEST_P(ActiveMessage, KeptMessagesStayAsTheyHaveCome) {
   }
 }
 
+/// Memory that comes back before the handler returns is not used for two messages.
+TEST_P(ActiveMessage, AMessageMayBeReleasedInTheCallThatKeepsIt) {
+  constexpr int count = 100;
+  std::vector<Bytes> arrived;
+  const canele_am_handler_t handler = {
+      sizeof handler,
+      [](const canele_am_message_t* message, void* argument) {
+        void* payload = nullptr;
+        const std::size_t length = message->payload_length;
+        ASSERT_EQ(canele_am_keep(message, &payload), CANELE_OK);
+        static_cast<std::vector<Bytes>*>(argument)->push_back(bytes_of(payload, length));
+        ASSERT_EQ(canele_am_release(payload), CANELE_OK);
+      },
+      nullptr, &arrived};
+  ASSERT_EQ(canele_am_register(session(1), 6, &handler), CANELE_OK);
+  std::vector<Bytes> payloads;
+  for (int i = 0; i < count; ++i) payloads.push_back(pattern(i % 4 == 0 ? 5000 : 500, static_cast<unsigned>(i)));
+  std::vector<canele_am_t> messages(count);
+  for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(send(0, 1, 6, {}, payloads[i], messages[i]), CANELE_OK);
+  ASSERT_TRUE(job_.until([&] { return arrived.size() == count; }));
+  for (const canele_am_t& message : messages) ASSERT_TRUE(job_.finish(message.request));
+  EXPECT_EQ(arrived, payloads);
+}
+
 TEST_P(ActiveMessage, AQueueHasEveryMessageOnce) {
   open_queue(7);
   std::size_t sent = 0;
