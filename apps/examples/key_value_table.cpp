@@ -21,7 +21,6 @@
 namespace {
 
 constexpr std::uint64_t keys_of_rank = 1000, messages = 1, most_lookups = 32;
-
 enum class What : std::uint64_t { insert, look_up, found, phase_over };
 struct Header {
   What what;
@@ -57,7 +56,7 @@ class Table {
       const std::uint64_t key = (i * 7919 + me) % (keys_of_rank * ranks);
       while (looking_up_ == most_lookups) serve();
       ++looking_up_;
-      inject(owner(key), {What::look_up, key});
+      send(owner(key), {What::look_up, key});
     }
     while (looking_up_ != 0) serve();
     end_phase();
@@ -79,8 +78,9 @@ class Table {
     sending->message.post(session_, rank, messages, canele::one(header), sending->value, queue_.entry_for(sending));
     ++under_way_;
   }
-  void inject(int rank, Header header) {
-    while (!canele::inject_active(session_, rank, messages, canele::one(header))) serve();
+  /// Sends a message without a value. Without room towards the rank, the engine keeps it until there is room.
+  void send(int rank, Header header) {
+    if (!canele::inject_active(session_, rank, messages, canele::one(header))) post(rank, header, {});
   }
 
   /// Handles at least one entry of the queue.
@@ -117,7 +117,7 @@ class Table {
 
   /// Returns when this rank has handled all that was sent to it in this phase: messages of a rank come in order.
   void end_phase() {
-    for (int rank = 0; rank < engine_.size(); ++rank) inject(rank, {What::phase_over, 0});
+    for (int rank = 0; rank < engine_.size(); ++rank) send(rank, {What::phase_over, 0});
     ++phase_;
     while (std::any_of(over_.begin(), over_.end(), [this](std::uint64_t over) { return over < phase_; })) serve();
   }

@@ -174,7 +174,7 @@ class active_queue {
 };
 
 /// Sends a short active message without an object: see canele_am_inject. Returns false if there is no room: make
-/// progress, then try again. Throws canele::error.
+/// progress and try again, or post the message. Room that appears ends no blocking wait. Throws canele::error.
 template <detail::sendable Header, detail::sendable Payload = std::span<const std::byte>>
 [[nodiscard]] bool inject_active(session& from, int destination, std::uint64_t id, Header&& header,
                                  Payload&& payload = {}) {

@@ -51,8 +51,8 @@ CANELE_API int canele_am_post(canele_session_t *session, int destination, uint64
 
 /** Sends a short active message without a request: header and payload are copied. Together they have at most
  * canele_limit(CANELE_LIMIT_INJECT) - 8 bytes. In order with other messages to the id. CANELE_EAGAIN: no room; nothing
- * was taken; make progress, then try again. Errors after that go to canele_session_on_error. CANELE_ERANK,
- * CANELE_EINVAL, CANELE_ENOMEM. */
+ * was taken. Make progress, then try again, or post the message by canele_am_post; room that appears ends no blocking
+ * wait. Errors after that go to canele_session_on_error. CANELE_ERANK, CANELE_EINVAL, CANELE_ENOMEM. */
 CANELE_API int canele_am_inject(canele_session_t *session, int destination, uint64_t id, const void *header,
                                 size_t header_length, const void *payload, size_t payload_length);
 

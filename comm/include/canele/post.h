@@ -84,8 +84,8 @@ CANELE_API int canele_post_receive(canele_session_t *session, int source, uint64
                                    canele_request_t *request);
 
 /** Sends `length` bytes (at most the limit CANELE_LIMIT_INJECT) at `buffer` without a request. The buffer may change at
- * once. Same order as other sends. CANELE_EAGAIN: there is no room now, and nothing was taken. A later error goes to
- * canele_session_on_error. */
+ * once. Same order as other sends. CANELE_EAGAIN: there is no room now, and nothing was taken. Room that appears
+ * ends no blocking wait. A later error goes to canele_session_on_error. */
 CANELE_API int canele_inject(canele_session_t *session, int destination, uint64_t tag, const void *buffer,
                              size_t length);
 
