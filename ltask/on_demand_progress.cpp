@@ -116,7 +116,8 @@ std::uint64_t OnDemandProgress::first_ns() const {
 /// Returns the length of the next nap in nanoseconds. See Pace.
 std::uint64_t OnDemandProgress::nap_length() {
   if (expedited()) return pace_.first_ns / 2;
-  if (source_.serves_others()) return pace_.first_ns;
+  // A thread that polled a moment ago serves the other processes, and a check would only take its core.
+  if (source_.serves_others()) return covered_ ? std::min(nap_ns_, 4 * pace_.first_ns) : pace_.first_ns;
   if (nap_ns_ < pace_.longest_ns) return nap_ns_;
   return pace_.longest_ns - platform_.now_ns() % pace_.longest_ns;
 }
@@ -158,6 +159,7 @@ void OnDemandProgress::check() {
     return;
   }
   const ProgressSource::Coverage coverage = source_.check_coverage();
+  covered_ = coverage == ProgressSource::Coverage::recent;
   if (coverage == ProgressSource::Coverage::needed && has_work()) {
     in_vain_ = rests_ = 0;
     const bool helped = kind() == Kind::idle_cores || help();

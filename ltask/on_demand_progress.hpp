@@ -70,7 +70,7 @@ class ProgressSource : public Progress {
   /// Returns whether help is urgent, because the pending work waits for this process only. Any thread, no lock.
   virtual bool is_urgent() const { return true; }
   /// Returns whether other processes may need this one at any time, also while nothing is pending here. Naps are then
-  /// short. Any thread, no lock.
+  /// short: `first_ns`, or up to four times that while another thread polls. Any thread, no lock.
   virtual bool serves_others() const { return false; }
   /// Returns where the program computes, as far as is known (OS index); -1: unknown. Any thread, no lock.
   virtual int program_unit() const { return -1; }
@@ -170,6 +170,7 @@ class OnDemandProgress {
   std::unique_ptr<PlatformThread> checking_, helping_;
   std::atomic<Kind> kind_{Kind::off};
   std::uint64_t nap_ns_ = 0;      ///< of the checking thread: length of its nap.
+  bool covered_ = false;          ///< of the checking thread: another thread had polled when it checked last.
   int in_vain_ = 0;               ///< how often there was nothing to do.
   int rests_ = 0;                 ///< number of its longest naps since it last helped.
   std::atomic<int> trust_{0};     ///< see expedite().

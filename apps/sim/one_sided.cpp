@@ -167,7 +167,7 @@ class OneSidedRank {
       case 2:
         return get_one(peer, remote);
       case 3:
-        return put_to_temporary(peer, remote);
+        return access_temporary(peer, remote);
       default:
         return add_one(peer, remote);
     }
@@ -202,14 +202,16 @@ class OneSidedRank {
     ended(flushed, peer);
   }
 
-  /// Puts to memory that its target revokes at some time.
-  void put_to_temporary(int peer, Remote& remote) {
-    doing_ = "puts to temporary memory of rank " + std::to_string(peer);
+  /// Accesses memory that its target revokes at some time: three puts, then a get.
+  void access_temporary(int peer, Remote& remote) {
+    doing_ = "accesses temporary memory of rank " + std::to_string(peer);
     std::vector<std::byte> bytes(dice_.under(4) == 0 ? temporary_size : 64);
-    fill(bytes, ++puts_to_temporary_);
+    fill(bytes, ++accesses_to_temporary_);
+    const bool get = accesses_to_temporary_ % 4 == 0;
     const canele_data_t data = canele_data_contiguous(bytes.data(), bytes.size());
     canele_request_t request{};
-    must(canele_put(remote.temporary, 0, &data, nullptr, &request));
+    must(get ? canele_get(remote.temporary, 0, &data, nullptr, &request)
+             : canele_put(remote.temporary, 0, &data, nullptr, &request));
     canele_status_t status{};
     canele_wait(&request, &status);
     if (status.error == CANELE_EREVOKED) return;
@@ -314,7 +316,7 @@ class OneSidedRank {
   std::span<std::byte> window_;
   std::vector<std::byte> registered_, temporary_, revoked_;
   std::uint64_t last_word_ = 0;
-  std::uint64_t puts_to_temporary_ = 0;
+  std::uint64_t accesses_to_temporary_ = 0;
   std::vector<Remote> peers_;
   Card card_;
   std::string doing_ = "has not begun";

@@ -21,7 +21,7 @@ int enable(Engine& engine, const char* call) {
   const EngineGuard guard(engine);
   one_sided::State& state = engine.one_sided;
   if (state.session.load(std::memory_order_relaxed) != nullptr) return CANELE_OK;
-  Session& session = engine.sessions.find_or_make(engine, "canele.one-sided");
+  Session& session = engine.sessions.find_or_make(engine, one_sided::session_label);
   if (!engine.sessions.open(session)) {
     engine.sessions.release_if_unused(session);
     return error(CANELE_ENOMEM, call, "no more sessions can be opened");
@@ -164,19 +164,19 @@ int canele_memory_free(canele_memory_t* memory) try {
   if (fork::in_child) return reject_in_child("canele_memory_free");
   Region& region = region_of(memory);
   Engine& engine = engine_of(*region.context);
-  const auto replies = [&] {
+  const auto uses = [&] {
     const EngineGuard guard(engine);
-    return region.replies;
+    return region.uses;
   };
-  if (callback_depth() != 0 && replies() != 0)
-    return error(CANELE_EDEADLK, "canele_memory_free: gets are being served, and a callback cannot wait for them");
+  if (callback_depth() != 0 && uses() != 0)
+    return error(CANELE_EDEADLK, "canele_memory_free: accesses are being served, and a callback cannot wait for them");
   if (region.shared != nullptr) header_of(*region.shared).revoked.store(1, std::memory_order_relaxed);
   {
     const EngineGuard guard(engine);
     engine.one_sided.regions.remove(region.handle);
   }
   engine.accessible.fetch_sub(1, std::memory_order_relaxed);
-  while (replies() != 0) {
+  while (uses() != 0) {
     if (engine.step() == 0) engine.platform.yield();
   }
   delete &region;

@@ -34,7 +34,8 @@ struct Access {
   std::uint32_t slot = 0;
   std::uint64_t immediate = 0;  ///< of a notification; operand of an atomic operation
   std::uint64_t compare = 0;
-  std::uint32_t atomic = 0;  ///< enum canele_atomic_operation
+  std::uint32_t atomic = 0;                 ///< enum canele_atomic_operation
+  one_sided::Transfer* transfer = nullptr;  ///< of a large operation
   Session* session = nullptr;
 };
 
@@ -144,6 +145,12 @@ bool flushes_at_once(Engine& engine, int rank, canele_request_t* request) {
   return true;
 }
 
+/// Returns whether the data of the operation goes as a message.
+bool is_large(const Access& access) {
+  assume_lock();  // as in find_session()
+  return access.operation <= AccessKind::get && access.data.length > access.engine.one_sided.piece_limit;
+}
+
 /// Returns whether the data is one valid piece of memory.
 bool is_piece(const canele_data_t* data) {
   return data != nullptr && data->segments == nullptr && data->base != nullptr;
@@ -181,7 +188,10 @@ int post_access(Access access, AccessOptions options, canele_request_t* request)
     return use.ended(false);
   }
   if (const int code = check_memory(access.call); code != CANELE_OK) return use.undo(code);
-  use.listen_first();
+  if (is_large(access)) access.transfer = new (std::nothrow) one_sided::Transfer;
+  if (is_large(access) && access.transfer == nullptr)
+    return use.undo(error(CANELE_ENOMEM, access.call, "no memory for a large message"));
+  if (watched) use.listen_first();
   submit_access(access, options, watched, lane, use.request());
   return CANELE_OK;
 }
@@ -199,6 +209,7 @@ void submit_access(const Access& access, const AccessOptions& options, bool watc
                      : access.slot;
   request.immediate = access.immediate;
   request.compare = access.compare;
+  if (access.operation <= AccessKind::get) request.transfer = access.transfer;
   request.item.priority = options.priority;
   request.PostOp::kind = OpKind::access;
   lane.all.fetch_add(1, std::memory_order_relaxed);  // read by the threads that post to this lane, in their order

@@ -145,8 +145,14 @@ class Engine final : public Context, public ltask::ProgressSource {
     int others = 0;                  ///< other waiting threads; what is found for them ends the spin soon
     int packets = packets_per_poll;  ///< most packets to take in one poll
   };
-  static constexpr int short_spin = 32;
+  static constexpr int short_spin = 32, long_spin = 2048;  ///< a poll takes up to a hundred nanoseconds
+  int spin_turns() const {
+    return driver_set.system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
+  }
   Spin plan_spin();
+  /// The same for the only waiting thread, after a poll that found events for others: more may come soon.
+  template <typename Done>
+  bool spin_again(Done happened) CANELE_NOT_UNDER_LOCK;
   template <typename Done>
   bool spin_locked(Spin spin, Done happened) CANELE_UNDER_LOCK;
   /// plan_spin() if other threads wait, too.

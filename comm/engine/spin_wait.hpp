@@ -17,12 +17,11 @@
 namespace canele::comm {
 
 [[gnu::always_inline]] inline Engine::Spin Engine::plan_spin() {
-  constexpr int long_spin = 2048;  // polls of up to a hundred nanoseconds
   const int others = progress.waiters.present();
   progress.waiters.contention.follow(platform, others == 0 && !oversubscribed);
   if (others != 0) [[unlikely]]
     return plan_spin_beside(others);
-  int turns = driver_set.system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
+  int turns = spin_turns();
   if (oversubscribed) turns = 1;  // what is not there by now usually comes from the thread that gets this core next
   return {turns, others};
 }
@@ -54,6 +53,14 @@ template <typename Done>
   const Spin spin = plan_spin();
   if (spin.turns == 0 || !try_lock()) return false;
   const bool done = spin_locked(spin, happened);
+  unlock_idle();
+  return done;
+}
+
+template <typename Done>
+bool Engine::spin_again(Done happened) {
+  if (oversubscribed || !try_lock()) return false;
+  const bool done = spin_locked({spin_turns(), 0}, happened);
   unlock_idle();
   return done;
 }

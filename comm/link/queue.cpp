@@ -67,6 +67,29 @@ void send_control(Context& context, Peer& peer, const ControlFields& fields) {
   enqueue(context, peer, c);
 }
 
+void answer(Context& context, Peer& peer, const ControlFields& fields) {
+  const std::size_t size = wire::chunk_size(fields.payload.size());
+  std::byte packet[longest_fast_chunk];
+  if (!can_send_fast(peer, size)) return send_control(context, peer, fields);
+  std::byte* const payload =
+      wire::put_head(packet, {fields.tag, fields.seq, fields.session, fields.type, 0}, fields.payload.size());
+  if (!fields.payload.empty()) std::memcpy(payload, fields.payload.data(), fields.payload.size());
+  if (!send_fast(context, peer, {packet, size})) send_control(context, peer, fields);
+}
+
+bool send_fast(Context& context, Peer& peer, std::span<const std::byte> packet) {
+  Rail& rail = *peer.rail;
+  if (rail.instance->driver->send_inline(peer.rank, packet.data(), packet.size(), nullptr, 0) != drivers::Status::ok) {
+    CANELE_COVER(one_sided_found_full);
+    transition(rail, Transmit::full);
+    return false;
+  }
+  CANELE_COVER(one_sided_sent_fast);
+  peer.counters.add(Counter::packets_sent);
+  doorbell(context, rail);
+  return true;
+}
+
 [[gnu::cold]] void ring(Context& context, const Rail& rail) {
   context.after_unlock.ring(*rail.instance->driver, rail.peer->rank);
   context.counters.add(Counter::doorbells_sent);

@@ -12,6 +12,7 @@
 
 #include "comm/state/context.hpp"
 #include "comm/wire/wire.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm::link {
 
@@ -44,6 +45,20 @@ std::span<const std::byte> bytes_of(const Value& value) {
 }
 /// Queues a small control chunk. Does nothing if the peer is gone.
 void send_control(Context& context, Peer& peer, const ControlFields& fields) CANELE_UNDER_LOCK;
+/// The same for a chunk that the peer waits for: it leaves at once, if it can.
+void answer(Context& context, Peer& peer, const ControlFields& fields) CANELE_UNDER_LOCK;
+
+/// Returns whether a packet of one chunk, of `size` bytes with its head, can leave before the peer is flushed: its
+/// driver is written to, and nothing is queued before it.
+[[maybe_unused]] static inline bool can_send_fast(const Peer& peer, std::size_t size) {
+  if (peer.state != Peer::State::up) return false;
+  const Rail& rail = *peer.rail;
+  return rail.transmit == Transmit::idle && size < sizeof(wire::Head) + rail.inline_limit &&
+         (!peer.backlogged || peer.backlog->empty()) && !CANELE_BUGGIFY(no_fast_chunk);
+}
+inline constexpr std::size_t longest_fast_chunk = sizeof(wire::Head) + Rail::longest_inline;
+/// Sends a packet for which can_send_fast() is true. Returns false, with nothing sent, if the driver is full.
+bool send_fast(Context& context, Peer& peer, std::span<const std::byte> packet) CANELE_UNDER_LOCK;
 
 /// ring() notes that the doorbell of the rail's peer is due. doorbell() does so only if the last send found the peer
 /// asleep.

@@ -202,6 +202,8 @@ class Wait {
             engine_->progress.waiters.present() > 1 && engine_->progress.waiters.heuristics.contended();
         if (others_wait || engine_->progress.woken.load(std::memory_order_relaxed) != woken)
           platform().yield();  // the event was for the other threads, and they may need this core
+        else if (plain && serves_on())
+          return;
       } else if (idle.next() == ltask::Idle::Action::sleep) {
         if (!attach()) return;
         if (!parker_->sleeps_elsewhere(wake_engine, engine_)) {
@@ -217,6 +219,12 @@ class Wait {
         if (!slept) return engine_->progress.on_demand.asleep() ? take_over() : nap();
       }
     }
+  }
+
+  /// Serves other ranks, which access this one's memory. More of their operations may come soon, and each costs a long
+  /// turn less in a short wait. Returns true if this wait has ended.
+  bool serves_on() {
+    return engine_->progress.waiters.present() == 1 && engine_->spin_again([this] { return done_quickly(); });
   }
 
   /// Replaces the on-demand thread, which sleeps on the drivers in this thread's place. The on-demand thread leaves

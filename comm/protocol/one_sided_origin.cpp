@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "comm/link/queue.hpp"
+#include "comm/protocol/one_sided_transfer.hpp"
 #include "comm/state/payload.hpp"
 #include "ltask/coverage.hpp"
 
@@ -18,14 +19,18 @@ namespace {
 bool is_flushed(const Stream& stream);
 bool may_begin(const PeerAccess& access, const Stream& stream, const Request& request);
 void begin(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
+void begin_transfer(Context& context, Request& request) CANELE_UNDER_LOCK;
 void attach(Context& context, Peer& peer, RemoteKey& key) CANELE_UNDER_LOCK;
-void enqueue(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
+void submit_chunk(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
+bool send_chunk_fast(Context& context, Peer& peer, Request& request, std::size_t payload) CANELE_UNDER_LOCK;
 void begin_waiting(Context& context, Peer& peer, Stream& stream) CANELE_UNDER_LOCK;
 void begin_all_waiting(Context& context, Peer& peer) CANELE_UNDER_LOCK;
+void advance(Context& context, Peer& peer, Stream& stream, std::uint16_t lane) CANELE_UNDER_LOCK;
 void acknowledge(Context& context, Stream& stream, std::uint16_t lane) CANELE_UNDER_LOCK;
 int take_error(Context& context, Stream& stream, std::uint16_t lane) CANELE_UNDER_LOCK;
 void answered(Context& context, Peer& peer, Stream& stream, Request& request) CANELE_UNDER_LOCK;
 void end(Context& context, Request& request, int error) CANELE_UNDER_LOCK;
+void end_if_over(Context& context, Request& request) CANELE_UNDER_LOCK;
 void count_begun(Stream& stream, const Request& request);
 void confirm(Context& context, Stream& stream, std::uint16_t lane, std::uint64_t number) CANELE_UNDER_LOCK;
 void forget(Context& context, Stream& stream, std::uint16_t lane) CANELE_UNDER_LOCK;
@@ -42,12 +47,17 @@ bool is_answered(const Request& request) {
   const AccessKind operation = operation_of(request);
   return operation == AccessKind::get || (operation == AccessKind::atomic && request.data.base != nullptr);
 }
-/// Returns whether the end of the operation is told to the program.
+/// Returns whether the end of the operation is told to the program. Else its request is the library's.
 bool is_watched(const Request& request) { return request.synchronous; }
 
-bool goes_in_pieces(const Context& context, const Request& request) CANELE_UNDER_LOCK;
-bool goes_in_pieces(const Context& context, const Request& request) {
-  return operation_of(request) == AccessKind::put && request.data.length > context.one_sided.piece_limit;
+/// Returns whether the data of the operation goes as a message.
+bool is_large(const Context& context, const Request& request) CANELE_UNDER_LOCK;
+bool is_large(const Context& context, const Request& request) {
+  return operation_of(request) <= AccessKind::get && request.data.length > context.one_sided.piece_limit;
+}
+/// Returns the message of a large operation that is not over. nullptr: there is none.
+Transfer* transfer_of(const Request& request) {
+  return operation_of(request) <= AccessKind::get ? request.transfer : nullptr;
 }
 
 PeerAccess& access_to(Peer& peer) {
@@ -92,10 +102,10 @@ bool writes(const Request& request) {
   return operation_of(request) == AccessKind::put || operation_of(request) == AccessKind::atomic;
 }
 
-/// Returns whether nothing holds the operation back: an earlier one of several pieces, an earlier get that may still
-/// read what this one writes, or a limit towards the target.
+/// Returns whether nothing holds the operation back: a large put, an earlier get that may still read what this one
+/// writes, or a limit towards the target.
 bool may_begin(const PeerAccess& access, const Stream& stream, const Request& request) {
-  if (stream.in_pieces || (stream.gets != 0 && writes(request))) return false;
+  if (stream.large_put != nullptr || (stream.gets != 0 && writes(request))) return false;
   if (notifies(request) && access.notifications - access.notifications_taken >= most_notifications) return false;
   if (!is_answered(request) || access.replies == 0) return true;
   return access.replies < most_replies && access.reply_bytes + request.data.length <= most_reply_bytes;
@@ -109,18 +119,34 @@ void begin(Context& context, Peer& peer, Request& request) {
   context.counters.add(Counter::accesses_sent);
   count_begun(stream, request);
   if (notifies(request)) ++access.notifications;
+  const bool large = is_large(context, request), large_put = large && !is_get(request);
   if (is_answered(request)) {
     ++access.replies;
     access.reply_bytes += request.data.length;
     request.handle = context.one_sided.replies.add(request);
     stream.gets += is_get(request);
     stream.replies.push_back(request);
-  } else if (is_watched(request)) {
+  } else if (is_watched(request) || large_put) {
     stream.unacknowledged.push_back(request);
   }
-  request.needs_fin = is_answered(request) || is_watched(request);
-  stream.in_pieces = goes_in_pieces(context, request);
-  enqueue(context, peer, request);
+  request.needs_fin = is_answered(request) || is_watched(request) || large_put;
+  if (large_put) stream.large_put = &request;
+  submit_chunk(context, peer, request);  // the operation may be over now, unless it is large
+  if (large) begin_transfer(context, request);
+}
+
+/// Posts the message of a large operation.
+void begin_transfer(Context& context, Request& request) {
+  Transfer& transfer = *request.transfer;
+  transfer.operation = &request;
+  const TransferName name{request.rank, lane_of(request), request.number, is_get(request)};
+  if (name.get) {
+    CANELE_COVER(one_sided_large_get);
+    receive(context, transfer, name, request.data);
+  } else {
+    CANELE_COVER(one_sided_large_put);
+    send(context, transfer, name, request.data, request.item.priority);
+  }
 }
 
 /// Tells the target by which index this origin names the region.
@@ -137,16 +163,38 @@ void attach(Context& context, Peer& peer, RemoteKey& key) {
       {.type = wire::Type::attach, .tag = word_of(key.region), .seq = key.index, .payload = link::bytes_of(key.nonce)});
 }
 
-/// Returns how many bytes the next piece of the operation brings.
+/// Returns how many bytes of data the chunk of the operation brings.
 std::size_t bytes_to_put(const Context& context, const Request& request) CANELE_UNDER_LOCK;
 std::size_t bytes_to_put(const Context& context, const Request& request) {
-  return operation_of(request) == AccessKind::put ? next_piece(context, request) : 0;
+  return operation_of(request) == AccessKind::put && !is_large(context, request) ? request.data.length : 0;
 }
 
-void enqueue(Context& context, Peer& peer, Request& request) {
-  constexpr std::size_t longest_fields = sizeof(std::uint32_t) + sizeof(wire::Notification);
-  static_assert(sizeof(wire::AtomicWord) <= sizeof(wire::Notification));
-  enqueue_piece(context, peer, request, longest_fields + bytes_to_put(context, request));
+/// Returns the length of the payload of the operation's chunk.
+std::size_t payload_size(const Context& context, const Request& request) CANELE_UNDER_LOCK;
+std::size_t payload_size(const Context& context, const Request& request) {
+  const AccessKind operation = operation_of(request);
+  std::size_t size = sizeof(std::uint32_t) + bytes_to_put(context, request);
+  if (notifies(request)) size += sizeof(wire::Notification);
+  if (operation == AccessKind::get) size += sizeof(wire::GetRange);
+  if (operation == AccessKind::atomic) size += sizeof(wire::AtomicWord);
+  if (operation == AccessKind::put && is_large(context, request)) size += sizeof(std::uint64_t);
+  return size;
+}
+
+/// Sends the chunk of the operation, or queues it.
+void submit_chunk(Context& context, Peer& peer, Request& request) {
+  const std::size_t payload = payload_size(context, request);
+  if (!send_chunk_fast(context, peer, request, payload)) enqueue_chunk(context, peer, request, payload);
+}
+
+/// Sends the chunk of the operation at once, if it can leave. The operation may be over then. Else returns false.
+bool send_chunk_fast(Context& context, Peer& peer, Request& request, std::size_t payload) {
+  if (!link::can_send_fast(peer, wire::chunk_size(payload))) return false;
+  std::byte packet[link::longest_fast_chunk];
+  const std::byte* const end = write(context, peer, request, packet);
+  if (!link::send_fast(context, peer, {packet, static_cast<std::size_t>(end - packet)})) return false;
+  on_written(context, request);
+  return true;
 }
 
 }  // namespace
@@ -156,10 +204,9 @@ std::byte* write(Context& context, Peer& /*peer*/, Request& request, std::byte* 
   constexpr Type types[] = {Type::put, Type::get, Type::atomic, Type::notify, Type::flush};
   const AccessKind operation = operation_of(request);
   const std::size_t bytes = bytes_to_put(context, request);
-  const bool last = operation != AccessKind::put || request.moved + bytes == request.data.length;
-  const bool notify = last && notifies(request);
-  const std::uint32_t flags = (last ? wire::access_last : 0) | (notify ? wire::access_notifies : 0) |
-                              (last && request.needs_fin && !is_answered(request) ? wire::access_wants_ack : 0);
+  const bool large = is_large(context, request);
+  const std::uint32_t flags = (notifies(request) ? wire::access_notifies : 0) | (large ? wire::access_by_message : 0) |
+                              (request.needs_fin && !is_answered(request) ? wire::access_wants_ack : 0);
   const wire::Notification notification{request.immediate, request.data.length, request.status_tag, request.slot, 0};
   const wire::GetRange range{request.handle, request.data.length};
   const wire::AtomicWord word{request.immediate,
@@ -168,39 +215,28 @@ std::byte* write(Context& context, Peer& /*peer*/, Request& request, std::byte* 
                               static_cast<std::uint8_t>(request.slot >> 8),
                               static_cast<std::uint8_t>(request.slot),
                               {}};
-  std::span<const std::byte> fields;
-  if (notify) fields = link::bytes_of(notification);
+  std::span<const std::byte> fields, length;
+  if (notifies(request)) fields = link::bytes_of(notification);
   if (operation == AccessKind::get) fields = link::bytes_of(range);
   if (operation == AccessKind::atomic) fields = link::bytes_of(word);
+  if (operation == AccessKind::put && large) length = link::bytes_of(range.length);
   const bool has_offset = operation <= AccessKind::atomic;
-  const wire::Head head{has_offset ? request.status_tag + (operation == AccessKind::put ? request.moved : 0) : 0,
-                        request.key != nullptr ? request.key->index : 0, lane_of(request),
-                        types[static_cast<std::size_t>(operation)], 0};
-  out = wire::put_head(out, head, sizeof flags + fields.size() + bytes);
-  std::memcpy(out, &flags, sizeof flags);
-  out += sizeof flags;
-  if (!fields.empty()) std::memcpy(out, fields.data(), fields.size());
-  out += fields.size();
-  if (bytes != 0) data::gather(request.data, request.moved, bytes, out);
-  return out + bytes;  // a driver may refuse the packet, and then the piece is written again
+  const wire::Head head{has_offset ? request.status_tag : 0, request.key != nullptr ? request.key->index : 0,
+                        lane_of(request), types[static_cast<std::size_t>(operation)], 0};
+  out = wire::put_head(out, head, sizeof flags + fields.size() + length.size() + bytes);
+  for (const std::span<const std::byte> part : {link::bytes_of(flags), fields, length}) {
+    if (!part.empty()) std::memcpy(out, part.data(), part.size());
+    out += part.size();
+  }
+  if (bytes != 0) data::gather(request.data, 0, bytes, out);
+  return out + bytes;  // a driver may refuse the packet, and then the chunk is written again
 }
 
 void on_written(Context& context, Request& request) {
   Peer& peer = context.peer(request.rank);
   if (peer.disconnected()) return drop(context, peer, request);
-  request.moved += bytes_to_put(context, request);
-  const bool pieces_left = operation_of(request) == AccessKind::put && request.moved < request.data.length;
-  if (pieces_left) return enqueue(context, peer, request);
-  Stream& stream = peer.one_sided->stream(lane_of(request));
-  const bool had_pieces = goes_in_pieces(context, request);
-  if (request.needs_fin) {
-    transition(request, Request::Stage::moving);
-  } else {
-    end(context, request, request.status_error);
-  }
-  if (!had_pieces) return;
-  stream.in_pieces = false;
-  begin_waiting(context, peer, stream);
+  transition(request, Request::Stage::moving);
+  end_if_over(context, request);
 }
 
 namespace {
@@ -228,17 +264,25 @@ Verdict on_executed(Context& context, Peer& peer, const wire::Head& head) {
   if (head.tag < stream.executed || head.tag > stream.begun)
     return Verdict::violation("it acknowledges operations that this rank has not sent");
   stream.executed = head.tag;
-  confirm(context, stream, head.session, head.tag);
-  acknowledge(context, stream, head.session);
+  advance(context, peer, stream, head.session);
   return Verdict::ok();
 }
 
 namespace {
 
+/// Handles the total that the target has told. A large put is over when its message is, too.
+void advance(Context& context, Peer& peer, Stream& stream, std::uint16_t lane) {
+  const Request* const put = stream.large_put;
+  const bool sending = put != nullptr && transfer_of(*put) != nullptr;
+  confirm(context, stream, lane, sending ? std::min(stream.executed, put->number - 1) : stream.executed);
+  acknowledge(context, stream, lane);
+  if (put != nullptr && stream.large_put == nullptr) begin_waiting(context, peer, stream);
+}
+
 /// Ends the operations that the target has executed. A flush ends only after the answers to what was before it.
 void acknowledge(Context& context, Stream& stream, std::uint16_t lane) {
   while (Request* const request = stream.unacknowledged.front()) {
-    if (request->number > stream.executed) return;
+    if (request->number > stream.executed || transfer_of(*request) != nullptr) return;
     const bool flush = operation_of(*request) == AccessKind::flush;
     const Request* const reply = stream.replies.front();
     if (flush && reply != nullptr && reply->number < request->number) return;
@@ -246,7 +290,8 @@ void acknowledge(Context& context, Stream& stream, std::uint16_t lane) {
     const int error = flush ? take_error(context, stream, lane) : CANELE_OK;
     if (request->status_error == CANELE_OK) request->status_error = static_cast<std::int16_t>(error);
     request->needs_fin = false;
-    if (request->stage == Request::Stage::moving) end(context, *request, request->status_error);
+    if (stream.large_put == request) stream.large_put = nullptr;
+    end_if_over(context, *request);
   }
 }
 
@@ -301,7 +346,7 @@ void answered(Context& context, Peer& peer, Stream& stream, Request& request) {
   request.needs_fin = false;
   const std::uint16_t lane = lane_of(request);
   confirm(context, stream, lane, request.number);
-  if (request.stage == Request::Stage::moving) end(context, request, request.status_error);
+  end_if_over(context, request);
   acknowledge(context, stream, lane);
   begin_all_waiting(context, peer);
 }
@@ -328,8 +373,14 @@ Verdict on_access_failed(Context& context, Peer& peer, const wire::Head& head, s
   Stream& stream = peer.one_sided->streams[head.session];
   if (Request* const reply = find_number(stream.replies, head.tag); reply != nullptr) {
     reply->status_error = static_cast<std::int16_t>(error);
+    if (Transfer* const transfer = transfer_of(*reply); transfer != nullptr) {
+      CANELE_COVER(one_sided_large_get_rejected);
+      if (stop_receiving(context, *transfer)) return Verdict::ok();  // on_transferred() ends the get
+      return Verdict::violation("it rejects a get that it has answered");
+    }
     answered(context, peer, stream, *reply);
-  } else if (Request* const request = find_number(stream.unacknowledged, head.tag); request != nullptr) {
+  } else if (Request* const request = find_number(stream.unacknowledged, head.tag);
+             request != nullptr && is_watched(*request)) {
     request->status_error = static_cast<std::int16_t>(error);
   } else if (stream.error == CANELE_OK) {
     stream.error = error;
@@ -389,11 +440,20 @@ int take_error(Context& context, Stream& stream, std::uint16_t lane) {
   return std::exchange(stream.error, CANELE_OK);
 }
 
-/// Ends an operation that is in no list and in no packet.
+/// Ends an operation that is in no list, if it is in no packet and has no message.
+void end_if_over(Context& context, Request& request) {
+  if (request.stage == Request::Stage::moving && !request.needs_fin && transfer_of(request) == nullptr)
+    end(context, request, request.status_error);
+}
+
+/// Ends an operation that is in no list and in no packet. Its message, if it has one, was not posted.
 void end(Context& context, Request& request, int error) {
+  delete transfer_of(request);
   if (request.key != nullptr) --request.key->operations;
   --context.one_sided.lanes[lane_of(request)].operations;
-  context.finish(request, error);
+  const bool watched = is_watched(request);
+  context.finish(request, error);  // a request of the program may be gone now
+  if (!watched) context.request_pool.give_back(static_cast<PooledRequest&>(request));
 }
 
 /// Takes the operation out of the list that it is in after its beginning.
@@ -402,13 +462,33 @@ void unlist(Context& context, Stream& stream, Request& request) {
   if (!request.needs_fin) return;
   if (is_answered(request)) return remove_reply(context, stream, request);
   stream.unacknowledged.remove(request);
+  if (stream.large_put == &request) stream.large_put = nullptr;
 }
 
 }  // namespace
 
 void drop(Context& context, Peer& peer, Request& request) {
   unlist(context, peer.one_sided->stream(lane_of(request)), request);
-  end(context, request, peer.error);
+  request.needs_fin = false;
+  request.status_error = static_cast<std::int16_t>(peer.error);
+  if (request.stage != Request::Stage::moving) transition(request, Request::Stage::moving);
+  end_if_over(context, request);  // else on_transferred() does: the message may still use the memory
+}
+
+void on_transferred(Context& context, Transfer& transfer) {
+  Request& request = *transfer.operation;
+  Peer& peer = context.peer(request.rank);
+  const Request& message = transfer.message;
+  const int error = message.status_error;
+  const bool is_short = error == CANELE_OK && message.status_length != request.data.length;
+  request.transfer = nullptr;
+  context.one_sided.transfers.end(transfer);
+  if (request.status_error == CANELE_OK && is_watched(request)) request.status_error = static_cast<std::int16_t>(error);
+  if (!request.needs_fin || peer.disconnected()) return end_if_over(context, request);  // dropped meanwhile
+  if (is_short) return context.fail_peer(peer, CANELE_EPROTOCOL, true, "it answers a get with too few bytes");
+  Stream& stream = peer.one_sided->stream(lane_of(request));
+  if (is_get(request)) return answered(context, peer, stream, request);
+  advance(context, peer, stream, lane_of(request));
 }
 
 void on_disconnected(Context& context, Peer& peer) {
@@ -452,11 +532,7 @@ void detach(Context& context, RemoteKey& key) {
   peer->one_sided->free_indexes.push_back(index);
 }
 
-std::size_t next_piece(const Context& context, const Request& request) {
-  return std::min<std::size_t>(context.one_sided.piece_limit, request.data.length - request.moved);
-}
-
-void enqueue_piece(Context& context, Peer& peer, Request& request, std::size_t payload) {
+void enqueue_chunk(Context& context, Peer& peer, Request& request, std::size_t payload) {
   const std::int32_t priority = request.item.priority;
   request.item = strategies::Item{};
   request.item.kind = strategies::Kind::access;

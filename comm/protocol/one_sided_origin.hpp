@@ -3,8 +3,9 @@
 // One-sided operations at their origin. one_sided_target.hpp has the other end, state/one_sided.hpp the picture.
 //
 //   on_posted ─▶ begin ─▶ backlog ─▶ write ─▶ on_written ─┬─▶ over (no acknowledgement is wanted)
-//      │           ▲                                      └─▶ on_executed, on_got, on_result ─▶ over
-//      └─▶ waiting ┘  behind an operation of several pieces, or for a window
+//      │           ▲ │                                    └─▶ on_executed, on_got, on_result ─▶ over
+//      └─▶ waiting ┘ └─▶ (large) Transfer ─▶ on_transferred ─────────▲
+//          behind a large put, or for a window
 //
 // Any thread may call these functions, under the engine's lock.
 #pragma once
@@ -21,9 +22,9 @@ namespace canele::comm::one_sided {
 
 /// Begins an operation of the program, or lets it wait for its turn.
 void on_posted(Context& context, Request& request) CANELE_UNDER_LOCK;
-/// Writes the next piece of an operation at `out`. Returns its end.
+/// Writes the chunk of an operation at `out`. Returns its end.
 std::byte* write(Context& context, Peer& peer, Request& request, std::byte* out) CANELE_UNDER_LOCK;
-/// The piece no longer needs the program's memory.
+/// The chunk no longer needs the program's memory.
 void on_written(Context& context, Request& request) CANELE_UNDER_LOCK;
 
 Verdict on_executed(Context& context, Peer& peer, const wire::Head& head) CANELE_UNDER_LOCK;
@@ -35,6 +36,9 @@ Verdict on_access_failed(Context& context, Peer& peer, const wire::Head& head,
                          std::span<const std::byte> payload) CANELE_UNDER_LOCK;
 Verdict on_notified(Context& context, Peer& peer, const wire::Head& head) CANELE_UNDER_LOCK;
 
+/// The message with the data of a large operation has ended, well or not. Ends the transfer.
+void on_transferred(Context& context, Transfer& transfer) CANELE_UNDER_LOCK;
+
 /// Ends an operation whose packet was dropped, because the peer is disconnected.
 void drop(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
 /// Ends the operations to a peer that is disconnected, but for those that a driver still holds.
@@ -45,10 +49,8 @@ void forget_errors(Context& context, std::uint16_t lane) CANELE_UNDER_LOCK;
 /// Makes the target forget the key. No operation with it is pending.
 void detach(Context& context, RemoteKey& key) CANELE_UNDER_LOCK;
 
-/// Returns the length of the next piece of a put, or of the answer to a get.
-std::size_t next_piece(const Context& context, const Request& request) CANELE_UNDER_LOCK;
-/// Adds a piece of `payload` bytes to the backlog. The pieces of a lane are a flow: they leave in order.
-void enqueue_piece(Context& context, Peer& peer, Request& request, std::size_t payload) CANELE_UNDER_LOCK;
+/// Adds a chunk of `payload` bytes to the backlog. The chunks of a lane are a flow: they leave in order.
+void enqueue_chunk(Context& context, Peer& peer, Request& request, std::size_t payload) CANELE_UNDER_LOCK;
 
 /// Returns how many bytes of data fit a packet with any operation to any peer.
 std::size_t piece_limit(const Context& context);

@@ -7,10 +7,12 @@
 #include <atomic>
 #include <cassert>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "comm/link/queue.hpp"
 #include "comm/protocol/one_sided_origin.hpp"
+#include "comm/protocol/one_sided_transfer.hpp"
 #include "comm/state/atomic_word.hpp"
 #include "comm/state/delivery.hpp"
 #include "comm/state/payload.hpp"
@@ -34,6 +36,10 @@ TargetLane& lane_of(PeerAccess& access, std::uint16_t lane) {
   return access.lanes[lane];
 }
 
+/// Returns whether an operation of this lane may come now.
+bool may_come(PeerAccess& access, std::uint16_t lane) { return !lane_of(access, lane).in_large_put; }
+Verdict too_early() { return Verdict::violation("its operation follows a large put that is not over"); }
+
 /// Lists the peer among those to which a total is to be sent.
 void totals_are_due(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 void totals_are_due(Context& context, Peer& peer) {
@@ -41,12 +47,31 @@ void totals_are_due(Context& context, Peer& peer) {
   context.mark_backlogged(peer);
 }
 
+/// Returns the length of the next piece of the answer to a get.
+std::size_t next_piece(const Context& context, const Request& reply) CANELE_UNDER_LOCK;
+std::size_t next_piece(const Context& context, const Request& reply) {
+  return std::min<std::size_t>(context.one_sided.piece_limit, reply.data.length - reply.moved);
+}
+
+/// A put whose data comes as a message.
+struct LargePut {
+  wire::Head head;
+  std::uint32_t flags;
+  wire::Notification notification;
+  std::uint64_t length;
+};
+
 /// Finds the region that an operation names, and checks the access. Sets *region, or returns the error for the origin.
 int find_region(Context& context, const PeerAccess& access, const wire::Head& head, std::uint64_t length,
                 std::uint32_t wanted, Region** region) CANELE_UNDER_LOCK;
 void executed(Context& context, Peer& peer, std::uint16_t lane, std::uint32_t flags) CANELE_UNDER_LOCK;
 void reject(Context& context, Peer& peer, std::uint16_t lane, int error) CANELE_UNDER_LOCK;
 int notify(Context& context, Peer& peer, const wire::Notification& fields) CANELE_UNDER_LOCK;
+Verdict receive_put(Context& context, Peer& peer, const LargePut& put, Region* region, int error) CANELE_UNDER_LOCK;
+Verdict send_got(Context& context, Peer& peer, const wire::Head& head, std::uint64_t length,
+                 Region& region) CANELE_UNDER_LOCK;
+Verdict answer(Context& context, Peer& peer, const wire::Head& head, const wire::GetRange& range,
+               Region& region) CANELE_UNDER_LOCK;
 void acknowledge(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 Verdict conclude(Context& context, Peer& peer, const wire::Head& head, std::uint32_t flags,
                  int error) CANELE_UNDER_LOCK;
@@ -78,15 +103,17 @@ Verdict on_put(Context& context, Peer& peer, const wire::Head& head, Payload pay
   wire::Notification fields{};
   if (!wire::take(payload, flags) || ((flags & wire::access_notifies) != 0 && !wire::take(payload, fields)))
     return Verdict::violation("a put is too short");
-  Region* region = nullptr;
+  const bool by_message = (flags & wire::access_by_message) != 0;
+  std::uint64_t length = payload.size();
+  if (by_message && !wire::take(payload, length)) return Verdict::violation("a put is too short");
   PeerAccess& access = access_of(peer);
-  int error = find_region(context, access, head, payload.size(), CANELE_ACCESS_WRITE, &region);
+  if (!may_come(access, head.session)) return too_early();
+  Region* region = nullptr;
+  int error = find_region(context, access, head, length, CANELE_ACCESS_WRITE, &region);
+  if (by_message)
+    return receive_put(context, peer, {head, flags, fields, length}, error == CANELE_OK ? region : nullptr, error);
   if (error == CANELE_OK && !payload.empty()) std::memcpy(region->base + head.tag, payload.data(), payload.size());
   context.watch.moved();
-  int& failed = lane_of(access, head.session).failed_put;
-  if (failed == CANELE_OK) failed = error;
-  if ((flags & wire::access_last) == 0) return Verdict::ok();
-  error = std::exchange(failed, CANELE_OK);
   if (error == CANELE_OK && (flags & wire::access_notifies) != 0) error = notify(context, peer, fields);
   return conclude(context, peer, head, flags, error);
 }
@@ -96,23 +123,106 @@ Verdict on_get(Context& context, Peer& peer, const wire::Head& head, Payload pay
   wire::GetRange range{};
   if (!wire::take(payload, flags) || !wire::take(payload, range)) return Verdict::violation("a get is too short");
   PeerAccess& access = access_of(peer);
+  if (!may_come(access, head.session)) return too_early();
   if (access.serving >= most_replies) return Verdict::violation("it makes more gets than may be under way");
   Region* region = nullptr;
   const int error = find_region(context, access, head, range.length, CANELE_ACCESS_READ, &region);
   if (error != CANELE_OK) return conclude(context, peer, head, flags, error);
+  const Verdict answered = (flags & wire::access_by_message) != 0 ? send_got(context, peer, head, range.length, *region)
+                                                                  : answer(context, peer, head, range, *region);
+  return answered.is_ok() ? conclude(context, peer, head, flags, CANELE_OK) : answered;
+}
+
+namespace {
+
+/// Sends the answer to a get, if it is short and can leave at once. Else returns false.
+bool answer_fast(Context& context, Peer& peer, const wire::Head& head, const wire::GetRange& range,
+                 const Region& region) CANELE_UNDER_LOCK;
+bool answer_fast(Context& context, Peer& peer, const wire::Head& head, const wire::GetRange& range,
+                 const Region& region) {
+  const std::size_t length = range.length;
+  if (length > Rail::longest_inline || !link::can_send_fast(peer, wire::chunk_size(length))) return false;
+  std::byte packet[link::longest_fast_chunk];
+  wire::put_head(packet, {word_of(range.get), 0, head.session, wire::Type::got, 0}, length);
+  std::memcpy(packet + sizeof(wire::Head), region.base + head.tag, length);
+  return link::send_fast(context, peer, {packet, wire::chunk_size(length)});
+}
+
+/// Sends the answer to a get, or begins to.
+Verdict answer(Context& context, Peer& peer, const wire::Head& head, const wire::GetRange& range, Region& region) {
+  if (answer_fast(context, peer, head, range, region)) return Verdict::ok();
   PooledRequest* const reply = context.request_pool.take();
   if (reply == nullptr) return Verdict::retry();
   prepare_send(*reply, *context.one_sided.session, peer.rank, head.tag,
-               canele_data_contiguous(region->base + head.tag, range.length), head.session);
+               canele_data_contiguous(region.base + head.tag, range.length), head.session);
   reply->role = Request::InternalRole::one_sided_reply;
   reply->handle = range.get;
   reply->context = &context;
-  reply->blocked_next = reinterpret_cast<Request*>(region);
-  ++region->replies;
-  ++access.serving;
+  reply->blocked_next = reinterpret_cast<Request*>(&region);
+  ++region.uses;
+  ++peer.one_sided->serving;
   ++context.pending_sends;
-  enqueue_piece(context, peer, *reply, next_piece(context, *reply));
-  return conclude(context, peer, head, flags, CANELE_OK);
+  enqueue_chunk(context, peer, *reply, next_piece(context, *reply));
+  return Verdict::ok();
+}
+
+/// Sends the answer to a large get as a message.
+Verdict send_got(Context& context, Peer& peer, const wire::Head& head, std::uint64_t length, Region& region) {
+  Transfer* const transfer = new (std::nothrow) Transfer;
+  if (transfer == nullptr) return Verdict::retry();
+  CANELE_COVER(one_sided_large_get_served);
+  transfer->region = &region;
+  transfer->head = head;
+  ++region.uses;
+  ++peer.one_sided->serving;
+  send(context, *transfer, {peer.rank, head.session, lane_of(*peer.one_sided, head.session).executed + 1, true},
+       canele_data_contiguous(region.base + head.tag, length), 0);
+  return Verdict::ok();
+}
+
+/// Receives the data of a large put as a message. Without a region, the data is dropped.
+Verdict receive_put(Context& context, Peer& peer, const LargePut& put, Region* region, int error) {
+  Transfer* const transfer = new (std::nothrow) Transfer;
+  if (transfer == nullptr) return Verdict::retry();
+  transfer->region = region;
+  transfer->error = error;
+  transfer->head = put.head;
+  transfer->flags = put.flags;
+  transfer->notification = put.notification;
+  if (region != nullptr) ++region->uses;
+  TargetLane& lane = lane_of(*peer.one_sided, put.head.session);
+  lane.in_large_put = true;
+  receive(context, *transfer, {peer.rank, put.head.session, lane.executed + 1, false},
+          region != nullptr ? canele_data_contiguous(region->base + put.head.tag, put.length)
+                            : canele_data_contiguous(nullptr, 0));
+  return Verdict::ok();
+}
+
+/// The message with the data of a put has ended.
+void conclude_put(Context& context, Peer& peer, const Transfer& transfer) CANELE_UNDER_LOCK;
+void conclude_put(Context& context, Peer& peer, const Transfer& transfer) {
+  const Request& message = transfer.message;
+  lane_of(*peer.one_sided, transfer.head.session).in_large_put = false;
+  int error = transfer.error;
+  if (error == CANELE_OK && (message.status_error != CANELE_OK || message.status_length != message.data.length)) {
+    return context.fail_peer(peer, CANELE_EPROTOCOL, true, "the data of its put has another length than it said");
+  }
+  CANELE_COVER(one_sided_large_put_received);
+  if (error == CANELE_OK && (transfer.flags & wire::access_notifies) != 0)
+    error = notify(context, peer, transfer.notification);
+  const Verdict verdict = conclude(context, peer, transfer.head, transfer.flags, error);
+  if (!verdict.is_ok()) context.fail_peer(peer, CANELE_EPROTOCOL, true, verdict.text());
+}
+
+}  // namespace
+
+void on_served(Context& context, Transfer& transfer) {
+  const bool get = transfer.message.kind == Request::Kind::send;
+  Peer& peer = context.peer(transfer.message.rank);
+  if (transfer.region != nullptr) --transfer.region->uses;
+  if (get) --peer.one_sided->serving;
+  if (!get && !peer.disconnected()) conclude_put(context, peer, transfer);
+  context.one_sided.transfers.end(transfer);
 }
 
 std::byte* write_reply(Context& context, Request& reply, std::byte* out) {
@@ -126,12 +236,12 @@ void on_reply_written(Context& context, Request& reply) {
   Peer& peer = context.peer(reply.rank);
   reply.moved += next_piece(context, reply);
   if (peer.disconnected() || reply.moved == reply.data.length) return drop_reply(context, reply);
-  enqueue_piece(context, peer, reply, next_piece(context, reply));
+  enqueue_chunk(context, peer, reply, next_piece(context, reply));
 }
 
 void drop_reply(Context& context, Request& reply) {
   Region& region = *reinterpret_cast<Region*>(reply.blocked_next);
-  --region.replies;
+  --region.uses;
   --context.peer(reply.rank).one_sided->serving;
   --context.pending_sends;
   transition(reply, Request::Stage::idle);
@@ -143,6 +253,7 @@ Verdict on_atomic(Context& context, Peer& peer, const wire::Head& head, Payload 
   wire::AtomicWord fields{};
   if (!wire::take(payload, flags) || !wire::take(payload, fields))
     return Verdict::violation("an atomic operation is too short");
+  if (!may_come(access_of(peer), head.session)) return too_early();
   if ((fields.size != 4 && fields.size != 8) || fields.operation > CANELE_ATOMIC_COMPARE_AND_SWAP)
     return Verdict::violation("an atomic operation is of no known kind");
   Region* region = nullptr;
@@ -155,11 +266,11 @@ Verdict on_atomic(Context& context, Peer& peer, const wire::Head& head, Payload 
     const std::uint64_t value = apply(
         {static_cast<canele_atomic_operation>(fields.operation), fields.size, fields.operand, fields.compare}, at);
     if (fields.result != Handle::none) {
-      link::send_control(context, peer,
-                         {.type = wire::Type::result,
-                          .tag = word_of(fields.result),
-                          .session = head.session,
-                          .payload = link::bytes_of(value)});
+      link::answer(context, peer,
+                   {.type = wire::Type::result,
+                    .tag = word_of(fields.result),
+                    .session = head.session,
+                    .payload = link::bytes_of(value)});
     }
   }
   executed(context, peer, head.session, flags);
@@ -171,7 +282,7 @@ Verdict on_notify(Context& context, Peer& peer, const wire::Head& head, Payload 
   wire::Notification fields{};
   if (!wire::take(payload, flags) || !wire::take(payload, fields))
     return Verdict::violation("a notification is too short");
-  access_of(peer);
+  if (!may_come(access_of(peer), head.session)) return too_early();
   const int error = notify(context, peer, fields);
   return conclude(context, peer, head, flags, error);
 }
@@ -179,7 +290,7 @@ Verdict on_notify(Context& context, Peer& peer, const wire::Head& head, Payload 
 Verdict on_flush(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
   std::uint32_t flags = 0;
   if (!wire::take(payload, flags)) return Verdict::violation("a flush is too short");
-  access_of(peer);
+  if (!may_come(access_of(peer), head.session)) return too_early();
   executed(context, peer, head.session, flags);
   return Verdict::ok();
 }
@@ -288,8 +399,7 @@ namespace {
 void acknowledge(Context& context, Peer& peer) {
   PeerAccess& access = *peer.one_sided;
   for (const std::uint16_t lane : access.acks_due) {
-    link::send_control(context, peer,
-                       {.type = wire::Type::executed, .tag = access.lanes[lane].executed, .session = lane});
+    link::answer(context, peer, {.type = wire::Type::executed, .tag = access.lanes[lane].executed, .session = lane});
   }
   access.acks_due.clear();
   if (!access.taken_due) return;

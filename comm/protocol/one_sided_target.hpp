@@ -4,7 +4,8 @@
 //
 //   on_attach ─▶ index ─▶ region            executed ──(end of the batch)──▶ acknowledge_all
 //   on_put, on_get, on_atomic, on_notify, on_flush ─▶ executed, or access_failed
-//        └─ get ─▶ a reply in pieces: write_reply ─▶ on_reply_written
+//        ├─ get ─▶ a reply in pieces: write_reply ─▶ on_reply_written
+//        └─ large put or get ─▶ Transfer ─▶ on_served ─▶ executed
 //
 // Any thread may call these functions, under the engine's lock. What an honest origin cannot send is a violation. What
 // it may send by mistake (an offset beyond the memory, a revoked key) is answered with an error.
@@ -40,6 +41,9 @@ std::byte* write_reply(Context& context, Request& reply, std::byte* out) CANELE_
 void on_reply_written(Context& context, Request& reply) CANELE_UNDER_LOCK;
 /// Ends an answer whose peer is disconnected.
 void drop_reply(Context& context, Request& reply) CANELE_UNDER_LOCK;
+
+/// The message with the data of a large operation has ended, well or not. Ends the transfer.
+void on_served(Context& context, Transfer& transfer) CANELE_UNDER_LOCK;
 
 /// Queues the totals that are due to peers.
 void acknowledge_all(Context& context) CANELE_UNDER_LOCK;

@@ -10,8 +10,11 @@
 //           ▲ unacknowledged, replies ◀─ executed, got, result, access_failed
 //
 // The operations of a stream are numbered in the order in which they are written, which is the order in which the
-// target executes them. So one total acknowledges all of them. An operation of several pieces holds back those behind
-// it. An answer to a get is read while it is sent, so a get holds back what writes.
+// target executes them. So one total acknowledges all of them. An answer to a get is read while it is sent, so a get
+// holds back what writes.
+//
+// Data that does not fit a packet goes as a message between the two ranks, by all means that large messages have. Both
+// ends know its tag, so no round trip is needed. A large put holds back what is behind it.
 //
 // An operation that the target cannot execute counts as executed, and `access_failed` tells the reason.
 //
@@ -20,6 +23,7 @@
 //
 // Rejected: a region's address and nonce in each operation. An index costs four bytes, and a round trip at no time.
 // Rejected: acknowledgements by operation. Thousands may be under way.
+// Rejected: large data in pieces, one for each packet. Each byte is then copied twice.
 #pragma once
 
 #include <canele/one_sided.h>
@@ -29,12 +33,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "comm/state/handle_table.hpp"
 #include "comm/state/queue_node.hpp"
 #include "comm/state/request.hpp"
 #include "comm/wire/handle.hpp"
+#include "comm/wire/wire.hpp"
 #include "ltask/shared_memory.hpp"
 #include "ltask/task.hpp"
 
@@ -52,6 +58,7 @@ inline constexpr std::uint64_t most_reply_bytes = 1 << 20;  ///< their bytes, un
 inline constexpr std::uint64_t most_notifications = 1024;   ///< from one origin, not taken by the target's program
 inline constexpr std::uint32_t most_attached = 65'536;      ///< regions that one origin may name at once
 inline constexpr std::uint16_t default_lane = 0;
+inline constexpr std::string_view session_label = "canele.one-sided";  ///< of the messages of large puts and gets
 
 /// What a one-sided request does.
 enum class AccessKind : std::uint8_t { put, get, atomic, notify, flush };
@@ -74,7 +81,7 @@ struct Region {
   std::uint64_t nonce = 0;  ///< an origin that does not know it is not the holder of a key
   std::uint32_t access = 0;
   Handle handle = Handle::none;
-  std::uint64_t replies = 0;             ///< answers to gets that still read it
+  std::uint64_t uses = 0;                ///< answers to gets that still read it, large puts that write it
   std::unique_ptr<SharedMemory> shared;  ///< of memory that the library has allocated
 };
 
@@ -119,16 +126,16 @@ struct Unconfirmed {
 
 /// The operations of one lane to one peer, at the origin.
 struct Stream {
-  std::uint64_t begun = 0;      ///< number of the last operation that was begun
-  std::uint64_t executed = 0;   ///< total that the target has told
-  std::uint64_t confirmed = 0;  ///< number up to which all are executed, as answers tell, too
-  Unconfirmed effects, all;     ///< what Lane::effects and Lane::all count of this stream
-  RequestList waiting;          ///< not begun: in the order of their posts
-  RequestList unacknowledged;   ///< begun, and `executed` must reach their number
-  RequestList replies;          ///< begun, and their answer must come
-  std::uint64_t gets = 0;       ///< in `replies`: the target may still read for them
-  bool in_pieces = false;       ///< the last one that was begun has pieces to come
-  int error = 0;                ///< first one of an operation without completion, since the last flush
+  std::uint64_t begun = 0;       ///< number of the last operation that was begun
+  std::uint64_t executed = 0;    ///< total that the target has told
+  std::uint64_t confirmed = 0;   ///< number up to which all are executed, as answers tell, too
+  Unconfirmed effects, all;      ///< what Lane::effects and Lane::all count of this stream
+  RequestList waiting;           ///< not begun: in the order of their posts
+  RequestList unacknowledged;    ///< begun, and `executed` must reach their number
+  RequestList replies;           ///< begun, and their answer must come
+  std::uint64_t gets = 0;        ///< in `replies`: the target may still read for them
+  Request* large_put = nullptr;  ///< begun and not over: it is the last one
+  int error = 0;                 ///< first one of an operation without completion, since the last flush
 };
 
 /// A notification that is on its way to the program. As an operation it says that the program has taken it.
@@ -144,7 +151,7 @@ struct Notification : QueueNode, CallOp {
 /// The operations of one lane of a peer, at the target.
 struct TargetLane {
   std::uint64_t executed = 0;  ///< total
-  int failed_put = 0;          ///< why a piece of the put that is under way was rejected
+  bool in_large_put = false;   ///< no other operation of the lane may come
 };
 
 /// One-sided operations between this rank and a peer.
@@ -186,6 +193,36 @@ struct Slot {
   bool open = false;
 };
 
+/// The data of a large put or get, which goes as a message. As an operation it says that the message has ended.
+struct Transfer : CallOp {
+  Request message{};             ///< send or receive; not posted: null
+  Request* operation = nullptr;  ///< at the origin: the put or get
+  // At the target.
+  Region* region = nullptr;  ///< nullptr: the access is not allowed
+  int error = 0;             ///< why
+  wire::Head head{};
+  std::uint32_t flags = 0;
+  wire::Notification notification{};
+
+  Transfer *next = nullptr, *previous = nullptr;  ///< in TransferList
+};
+
+/// Owns the transfers that have begun.
+class TransferList {
+ public:
+  TransferList() = default;
+  TransferList(const TransferList&) = delete;
+  TransferList& operator=(const TransferList&) = delete;
+  ~TransferList() {
+    while (first_ != nullptr) end(*first_);
+  }
+  void begin(Transfer& one);
+  void end(Transfer& one);
+
+ private:
+  Transfer* first_ = nullptr;
+};
+
 /// One-sided operations of an engine.
 struct State {
   std::vector<Peer*> totals_due;           ///< peers to which a total is to be sent
@@ -196,7 +233,8 @@ struct State {
   std::vector<RemoteKey*> mapped;          ///< keys of mapped memory
   HandleTable<Region> regions;
   HandleTable<Request> replies;  ///< gets and atomic operations that wait for an answer
-  std::vector<Slot> slots;       ///< by number, which is 1 and up
+  TransferList transfers;
+  std::vector<Slot> slots;  ///< by number, which is 1 and up
   std::vector<std::uint16_t> free_lanes;
   std::vector<std::unique_ptr<Notification>> all_notifications;
   Notification* free_notifications = nullptr;

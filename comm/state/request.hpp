@@ -43,7 +43,8 @@ struct Message;
 struct Rail;
 namespace one_sided {
 struct RemoteKey;
-}
+struct Transfer;
+}  // namespace one_sided
 
 /// Kinds of operations in the engine's submission queue.
 enum class OpKind : std::uint8_t {
@@ -191,8 +192,9 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask, QueueNode {
     std::uint64_t immediate;  ///< one-sided: of the notification, or the operand
   };
   union {
-    std::uint64_t registration;  ///< send: the driver's name for its registered memory; 0: none
-    std::uint64_t compare;       ///< one-sided: of an atomic operation
+    std::uint64_t registration;     ///< send: the driver's name for its registered memory; 0: none
+    std::uint64_t compare;          ///< one-sided: of an atomic operation
+    one_sided::Transfer* transfer;  ///< of a put or get: nullptr: its data goes, or went, by access chunks
   };
   Request* blocked_next;  ///< see state/blocked_sends.hpp
   Request* blocked_prev;

@@ -77,7 +77,7 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 10;
+inline constexpr std::uint32_t version = 11;
 
 enum class Type : std::uint8_t {
   eager = 1,
@@ -206,13 +206,13 @@ struct MulticastCts {
 static_assert(sizeof(MulticastCts) == 32);
 
 /// Flags of a one-sided operation.
-inline constexpr std::uint32_t access_last = 1;       ///< no piece of the operation follows
-inline constexpr std::uint32_t access_wants_ack = 2;  ///< `executed` is to be sent
-inline constexpr std::uint32_t access_notifies = 4;   ///< a Notification follows the flags
+inline constexpr std::uint32_t access_wants_ack = 1;   ///< `executed` is to be sent
+inline constexpr std::uint32_t access_notifies = 2;    ///< a Notification follows the flags
+inline constexpr std::uint32_t access_by_message = 4;  ///< the data goes as a message
 
 struct Notification {
   std::uint64_t immediate;
-  std::uint64_t length;  ///< of the put, all pieces together
+  std::uint64_t length;  ///< of the put
   std::uint64_t offset;  ///< of the put
   std::uint32_t slot;
   std::uint32_t reserved;

@@ -198,7 +198,7 @@ void FuzzJob::register_memory(std::size_t which) {
 
 void FuzzJob::revoke(std::size_t which) {
   which %= regions;
-  if (region(which).replies != 0) return;  // would wait for what the fabric may never end
+  if (region(which).uses != 0) return;  // would wait for what the fabric may never end
   FUZZ_CHECK(canele_memory_free(memories_[which].handle) == CANELE_OK);
   register_memory(which);
 }

@@ -140,7 +140,7 @@ void packets(const fs::path& to) {
 void one_sided(const fs::path& to) {
   constexpr unsigned put = first_one_sided + 2, get = put + 1, got = put + 2, atomic = put + 3, result = put + 4,
                      notify = put + 5, flush = put + 6, executed = put + 7, failed = put + 8, notified = put + 9,
-                     attach = put - 2, detach = put - 1, last = 1, acknowledged = 3, notifies = 7;
+                     attach = put - 2, detach = put - 1, acknowledged = 1, notifies = 3, by_message = 4;
   const auto chunk = [](Seed& seed, unsigned type, std::initializer_list<unsigned> operands) -> Seed& {
     seed(Step::built)({0, 0, type})(operands);
     return seed({0});
@@ -153,11 +153,14 @@ void one_sided(const fs::path& to) {
       chunk(target, attach, {0, index, 0, region});
       chunk(target, put, {0, index, 0, acknowledged, 2, of_100});
       chunk(target, put, {0, index, 0, notifies, 2, of_100, 1, of_100});
-      chunk(target, get, {0, index, 0, last, 2, 9, of_100});
+      chunk(target, get, {0, index, 0, 0, 2, 9, of_100});
+      chunk(target, get, {0, index, 0, by_message, 2, 9, of_100});
       chunk(target, atomic, {0, index, 0, acknowledged, 2, 9, 2, 8});
     }
-    chunk(target, notify, {0, 0, 0, last, nothing, 2});
+    chunk(target, notify, {0, 0, 0, 0, nothing, 2});
     chunk(target, flush, {0, 0, 0, acknowledged});
+    for (const unsigned lane : {1u, 2u})
+      chunk(target, put, {0, lane, lane, by_message + notifies, 2, of_100, 1, of_100, of_100});
     chunk(target, detach, {0, 1, 0})(Step::revoke)({1}).write(to, "packet", "one-sided-target-" + std::to_string(job));
     Seed origin;
     origin({job});

@@ -185,6 +185,8 @@ Bytes Script::rtr(bool shared) {
   return payload;
 }
 
+wire::Notification Script::notification(std::uint64_t offset) { return {1, length(), offset, input_.byte() % 4u, 0}; }
+
 /// Returns the payload of a chunk of a one-sided operation: what rank 1 asks of us, or answers.
 Bytes Script::one_sided(wire::Type type, wire::Head& head) {
   static const std::int32_t errors[] = {CANELE_EACCESS, CANELE_EREVOKED, CANELE_ENOMEM, CANELE_OK, 7};
@@ -205,10 +207,13 @@ Bytes Script::one_sided(wire::Type type, wire::Head& head) {
       break;
     case wire::Type::put:
       head.tag = length();
-      if ((std::to_integer<unsigned>(payload[0]) & wire::access_notifies) == 0) break;
-      [[fallthrough]];
+      if (const auto flags = std::to_integer<unsigned>(payload[0]); flags != 0) {
+        if ((flags & wire::access_notifies) != 0) append(payload, notification(head.tag));
+        if ((flags & wire::access_by_message) != 0) append(payload, std::uint64_t{length()});
+      }
+      break;
     case wire::Type::notify:
-      append(payload, wire::Notification{1, length(), head.tag, input_.byte() % 4u, 0});
+      append(payload, notification(head.tag));
       break;
     case wire::Type::get:
       head.tag = length();

@@ -78,6 +78,7 @@ class Script {
   Bytes rts(comm::wire::Head& head);
   Bytes multicast_rts(comm::wire::Head& head);
   Bytes rtr(bool shared);
+  comm::wire::Notification notification(std::uint64_t offset);
   Bytes one_sided(comm::wire::Type type, comm::wire::Head& head);
   void write_line();
   void post_send();

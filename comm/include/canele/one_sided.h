@@ -61,8 +61,9 @@ CANELE_API int canele_memory_allocate(canele_engine_t *engine, size_t length, co
                                       void **base, canele_memory_t **memory);
 
 /** Revokes all keys of the memory, and frees the handle. Operations that come later end with CANELE_EREVOKED at their
- * origin. From the return on, no rank accesses the memory. Blocks until the library has sent the data of gets that it
- * has begun to serve. CANELE_EDEADLK: called in a callback while there are such gets; the keys stay valid. */
+ * origin. From the return on, no rank accesses the memory. Blocks until the library has sent the data of gets, and has
+ * received that of large puts, that it has begun to serve. CANELE_EDEADLK: called in a callback while there are such
+ * accesses; the keys stay valid. */
 CANELE_API int canele_memory_free(canele_memory_t *memory);
 
 /** Size of a key, in bytes. */

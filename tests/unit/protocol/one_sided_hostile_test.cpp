@@ -28,7 +28,7 @@ Bytes operator+(Bytes to, const T& value) {
   to.insert(to.end(), more.begin(), more.end());
   return to;
 }
-Bytes flags(std::uint32_t value = wire::access_last) { return Bytes() + value; }
+Bytes flags(std::uint32_t value = 0) { return Bytes() + value; }
 
 /// Rank 1 owns memory; rank 0 sends it any chunk.
 class OneSidedHostile : public testing::Test {
@@ -142,6 +142,22 @@ TEST_F(OneSidedHostile, Violations) {
   expect_violation("it rejects an operation that this rank has not sent", Type::access_failed, 1, 0,
                    Bytes() + std::int32_t{CANELE_EACCESS});
   expect_violation("its program has taken notifications that this rank has not sent", Type::notified, 1, 0, {});
+}
+
+TEST_F(OneSidedHostile, LargePutsAndGets) {
+  const Bytes large = flags(wire::access_by_message);
+  expect_violation("a put is too short", Type::put, 0, 1, large);
+  for (const std::uint64_t length : {std::uint64_t{size + 1}, std::numeric_limits<std::uint64_t>::max()})
+    expect_rejected(Type::get, 0, 1, large + wire::GetRange{comm::Handle{9}, length});
+  ASSERT_TRUE(give(Type::put, 0, 1, large + std::uint64_t{size}).is_ok());
+  ASSERT_TRUE(give(Type::put, 0, 2, large + std::uint64_t{size}, 1).is_ok()) << "another lane; rejected at its end";
+  const char* const early = "its operation follows a large put that is not over";
+  expect_violation(early, Type::put, 0, 1, flags() + std::uint64_t{1});
+  expect_violation(early, Type::put, 0, 1, large + std::uint64_t{1});
+  expect_violation(early, Type::get, 0, 1, flags() + wire::GetRange{comm::Handle{1}, 8});
+  expect_violation(early, Type::atomic, 0, 1, flags() + wire::AtomicWord{1, 0, comm::Handle::none, 0, 8, {}});
+  expect_violation(early, Type::notify, 0, 0, flags() + wire::Notification{1, 0, 0, 1, 0});
+  expect_violation(early, Type::flush, 0, 0, flags());
 }
 
 TEST_F(OneSidedHostile, LimitsAreChecked) {
