@@ -7,8 +7,9 @@ Usage: run_mutations.py [NAME...] [--jobs N] [--seconds S] [--check] [--director
 Used by tests/run.sh (stage soak-mutations), and by hand. ctest runs it with --check, which only checks whether all
 patches still apply. NAME is a patch or its beginning: 24 or 24-. The last line is "N passed, N failed".
 
-A catcher counts only if it reports a finding itself. A program that is not built, that runs into the time limit or that
-ends in another way has caught nothing. And each catcher must find nothing where no bug is planted.
+A catcher counts only if it reports a finding itself; a unit test that crashes does. A program that is not built, that
+runs into the time limit or that ends in another way has caught nothing. And each catcher must find nothing where no bug
+is planted.
 
 A patch begins with lines of the form
   # caught by: PROGRAM ARGUMENTS
@@ -22,6 +23,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -41,6 +43,7 @@ CATCHERS = {
     "fuzz_": (r"(?:ERROR: |SUMMARY: |runtime error: |deadly signal)", "inputs"),
     "unit_": (r"\[  FAILED  \]|Assertion .* failed", "tests"),
 }
+CRASHES = (signal.SIGSEGV, signal.SIGBUS)
 BY_FILTER = ("exhaustive_", "unit_")  # the filter of the tests is their only argument
 
 
@@ -82,6 +85,8 @@ def verdict(program, status, output):
     if status == 0:
         return False, "NOT CAUGHT"
     found = re.search(pattern, output, re.MULTILINE)
+    if found is None and program.startswith("unit_") and -status in CRASHES and "[ RUN " in output:
+        return True, "by a crash"
     if found is None:
         return False, f"it ended with {status}, but reports no finding"
     count = next((group for group in found.groups() if group), None)

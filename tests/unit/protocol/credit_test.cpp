@@ -5,7 +5,12 @@
 // The test's own thread steps both engines. The limit is so small that most messages are blocked, whatever the driver.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <deque>
 #include <numeric>
+#include <random>
+#include <utility>
 
 #include "comm/protocol/credit_receiver.hpp"
 #include "tests/slowness.hpp"
@@ -280,6 +285,31 @@ TEST_F(Credit, ReceivesThatWaitTogetherCostLittleEach) {
 
 /// Receives of every kind, posted and cancelled at random while messages are blocked: in each session the order rule
 /// holds, and every message comes.
+/// The memory is full of messages that no receive asks for. Then receives of one pattern are posted, more at once than
+/// there may be solicitations, and their messages come behind those. Each receive gets its message, in order.
+TEST_P(CreditOf, ReceivesOfOnePatternGetWhatIsBehindAFloodOfOthers) {
+  constexpr std::uint64_t others = 1000, wanted = 300, kind = 1;
+  for (const std::uint64_t mask : {~std::uint64_t{0}, kind}) {
+    start(2, GetParam(), CANELE_ORDER_ACROSS_TAGS);
+    for (std::uint64_t i = 0; i < others; ++i) send_one(0, 1, i, 2 * i, 700);
+    const auto tag_of = [&](std::uint64_t i) { return mask == kind ? 2 * i + kind : kind; };
+    for (std::uint64_t i = 0; i < wanted; ++i) send_one(0, 1, others + i, tag_of(i), 700);
+    settle();
+    std::vector<canele_request_t> requests(wanted);
+    std::vector<std::uint64_t> numbers(wanted * 100);
+    for (std::uint64_t i = 0; i < wanted; ++i) {
+      ASSERT_EQ(canele_irecv(s_[1], 0, kind, mask, &numbers[100 * i], 700, &requests[i]), CANELE_OK);
+    }
+    for (std::uint64_t i = 0; i < wanted; ++i) {
+      ASSERT_TRUE(job_->finish(requests[i])) << "receive " << i << " with the mask " << mask;
+      EXPECT_EQ(numbers[100 * i], others + i);
+    }
+    for (std::uint64_t i = 0; i < others; ++i) receive(1, 0, 2 * i, CANELE_TAG_EXACT, i, 700, 2 * i);
+    finish_sends();
+    sends_.clear();
+  }
+}
+
 TEST_P(CreditOf, ReceivesOfAllKindsKeepTheOrder) {
   for (const unsigned flags : {0u, unsigned{CANELE_ORDER_ACROSS_TAGS}}) {
     constexpr std::uint64_t count = 1200 / slowness, tags = 7;
@@ -323,6 +353,101 @@ TEST_P(CreditOf, ReceivesOfAllKindsKeepTheOrder) {
           if (std::find(mine.begin(), mine.end(), i) == mine.end()) oldest = i;
         }
         ASSERT_GT(oldest, number) << "an older message of the session was there";
+      }
+    }
+    finish_sends();
+    sends_.clear();
+  }
+}
+
+/// Sends and receives of several tags in a random order, many at a time, while the ranks take turns at random.
+class CreditInAnyOrder : public Credit {
+ protected:
+  static constexpr std::uint64_t tags = 6;
+  static constexpr std::size_t length = 700;
+  struct Receive {
+    canele_request_t request{};
+    std::uint64_t tag, mask;
+    std::array<unsigned char, length> bytes{};
+    bool over = false;
+  };
+
+  std::uint64_t roll(std::uint64_t sides) {
+    return std::uniform_int_distribution<std::uint64_t>(0, sides - 1)(random_);
+  }
+  void send_some() {
+    for (std::uint64_t i = roll(20); i > 0; --i) {
+      const std::uint64_t tag = roll(3) == 0 ? roll(tags) : sent_ / 100 % tags;  // mostly runs of one tag
+      send_one(0, 1, sent_++, tag, length);
+      ++left_[tag];
+    }
+  }
+  void receive_some() {
+    const std::uint64_t kind = roll(8), tag = roll(tags);
+    for (std::uint64_t i = roll(kind == 0 ? 100 : 10); i > 0; --i) {
+      Receive& one = receives_.emplace_back();
+      one.mask = kind == 1 ? CANELE_TAG_ANY : kind == 2 ? 1 : CANELE_TAG_EXACT;
+      one.tag = tag & one.mask;
+      ASSERT_EQ(canele_irecv(s_[1], 0, one.tag, one.mask, one.bytes.data(), length, &one.request), CANELE_OK);
+    }
+  }
+  /// Notes the receives that are over. Those that can match a message get older messages the earlier they were posted.
+  void check_order() {
+    std::array<std::uint64_t, tags> next{};
+    for (Receive& one : receives_) {
+      if (!one.over && !comm::request_of(&one.request).finalized()) continue;
+      const std::uint64_t tag = status_of(one.request).tag;
+      std::uint64_t number = 0;
+      std::memcpy(&number, one.bytes.data(), sizeof number);
+      ASSERT_EQ((tag ^ one.tag) & one.mask, 0u);
+      ASSERT_GE(number, next[tag]) << "it comes after a younger one of tag " << tag;
+      next[tag] = number + 1;
+      left_[tag] -= std::exchange(one.over, true) ? 0 : 1;
+    }
+  }
+  /// Returns whether no receive waits for a message that was sent.
+  bool quiet() {
+    check_order();
+    return HasFatalFailure() || std::none_of(receives_.begin(), receives_.end(), [&](const Receive& one) {
+             if (one.over) return false;
+             for (std::uint64_t tag = 0; tag < tags; ++tag) {
+               if (((tag ^ one.tag) & one.mask) == 0 && left_[tag] != 0) return true;
+             }
+             return false;
+           });
+  }
+
+  std::mt19937_64 random_;
+  std::deque<Receive> receives_;
+  std::uint64_t sent_ = 0;
+  std::array<std::uint64_t, tags> left_{};
+};
+
+TEST_F(CreditInAnyOrder, EachReceiveGetsItsMessage) {
+  for (std::uint64_t seed = 1; seed <= 60 / slowness; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    random_.seed(seed);
+    start(2, "aggregate");
+    receives_.clear();
+    sent_ = 0;
+    left_ = {};
+    const std::uint64_t sends_of_10 = 2 + roll(7);
+    for (int i = 0; i < 400; ++i) {
+      roll(10) < sends_of_10 ? send_some() : receive_some();
+      for (std::uint64_t turns = roll(4); turns > 0; --turns) job_->engine(static_cast<int>(roll(2))).step();
+      ASSERT_FALSE(HasFatalFailure());
+    }
+    ASSERT_TRUE(job_->until([&] { return quiet(); })) << "a receive waits for a message that was sent";
+    ASSERT_FALSE(HasFatalFailure());
+    for (Receive& one : receives_) {
+      if (!one.over) canele_cancel(&one.request);
+    }
+    for (std::uint64_t tag = 0; tag < tags; ++tag) {
+      std::array<unsigned char, length> bytes{};
+      for (; left_[tag] > 0; --left_[tag]) {
+        canele_request_t request{};
+        ASSERT_EQ(canele_irecv(s_[1], 0, tag, CANELE_TAG_EXACT, bytes.data(), length, &request), CANELE_OK);
+        ASSERT_TRUE(job_->finish(request));
       }
     }
     finish_sends();
