@@ -14,9 +14,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/sim/own_oracle.hpp"
+#include "comm/state/one_sided.hpp"
 
 namespace canele::sim {
 namespace {
@@ -41,6 +43,15 @@ class OneSidedRank {
  public:
   OneSidedRank(World& world, const FaultPlan& faults, int rank, int operations, Dice dice)
       : world_(world), faults_(faults), rank_(rank), operations_(operations), dice_(dice) {}
+  /// In a killed process nothing was freed or closed. The memory that it shares with others would outlive the run.
+  ~OneSidedRank() {
+    if (memory_ != nullptr) reinterpret_cast<comm::one_sided::Region*>(memory_)->shared.reset();
+    for (const Remote& remote : peers_) {
+      if (remote.key != nullptr) reinterpret_cast<comm::one_sided::RemoteKey*>(remote.key)->shared.reset();
+    }
+  }
+  OneSidedRank(const OneSidedRank&) = delete;
+  OneSidedRank& operator=(const OneSidedRank&) = delete;
 
   void run(canele_engine_t* engine) {
     engine_ = engine;
@@ -285,14 +296,14 @@ class OneSidedRank {
       take_notifications();
     }
     for (Remote& remote : peers_) {
-      for (canele_key_t* const key : {remote.key, remote.temporary}) {
-        if (key != nullptr) must(canele_key_close(key));
+      for (canele_key_t** const key : {&remote.key, &remote.temporary}) {
+        if (*key != nullptr) must(canele_key_close(std::exchange(*key, nullptr)));
       }
     }
     check_untouched();
     last_word_ = word();
     window_ = {};
-    must(canele_memory_free(memory_));
+    must(canele_memory_free(std::exchange(memory_, nullptr)));
     must(canele_session_close(session_));
   }
 
