@@ -145,10 +145,9 @@ bool flushes_at_once(Engine& engine, int rank, canele_request_t* request) {
   return true;
 }
 
-/// Returns whether the data of the operation goes as a message.
 bool is_large(const Access& access) {
   assume_lock();  // as in find_session()
-  return access.operation <= AccessKind::get && access.data.length > access.engine.one_sided.piece_limit;
+  return one_sided::is_large(access.engine, access.operation, access.data.length);
 }
 
 /// Returns whether the data is one valid piece of memory.
@@ -188,8 +187,7 @@ int post_access(Access access, AccessOptions options, canele_request_t* request)
     return use.ended(false);
   }
   if (const int code = check_memory(access.call); code != CANELE_OK) return use.undo(code);
-  if (is_large(access)) access.transfer = new (std::nothrow) one_sided::Transfer;
-  if (is_large(access) && access.transfer == nullptr)
+  if (is_large(access) && (access.transfer = new (std::nothrow) one_sided::Transfer) == nullptr)
     return use.undo(error(CANELE_ENOMEM, access.call, "no memory for a large message"));
   if (watched) use.listen_first();
   submit_access(access, options, watched, lane, use.request());

@@ -150,7 +150,7 @@ class Engine final : public Context, public ltask::ProgressSource {
     return driver_set.system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
   }
   Spin plan_spin();
-  /// The same for the only waiting thread, after a poll that found events for others: more may come soon.
+  /// Like spin_until(), for the only waiting thread, after a poll that found events for others: more may come soon.
   template <typename Done>
   bool spin_again(Done happened) CANELE_NOT_UNDER_LOCK;
   template <typename Done>

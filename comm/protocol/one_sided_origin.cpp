@@ -50,10 +50,9 @@ bool is_answered(const Request& request) {
 /// Returns whether the end of the operation is told to the program. Else its request is the library's.
 bool is_watched(const Request& request) { return request.synchronous; }
 
-/// Returns whether the data of the operation goes as a message.
 bool is_large(const Context& context, const Request& request) CANELE_UNDER_LOCK;
 bool is_large(const Context& context, const Request& request) {
-  return operation_of(request) <= AccessKind::get && request.data.length > context.one_sided.piece_limit;
+  return is_large(context, operation_of(request), request.data.length);
 }
 /// Returns the message of a large operation that is not over. nullptr: there is none.
 Transfer* transfer_of(const Request& request) {
@@ -223,7 +222,8 @@ std::byte* write(Context& context, Peer& /*peer*/, Request& request, std::byte* 
   const bool has_offset = operation <= AccessKind::atomic;
   const wire::Head head{has_offset ? request.status_tag : 0, request.key != nullptr ? request.key->index : 0,
                         lane_of(request), types[static_cast<std::size_t>(operation)], 0};
-  out = wire::put_head(out, head, sizeof flags + fields.size() + length.size() + bytes);
+  assert(sizeof flags + fields.size() + length.size() + bytes == payload_size(context, request));
+  out = wire::put_head(out, head, payload_size(context, request));
   for (const std::span<const std::byte> part : {link::bytes_of(flags), fields, length}) {
     if (!part.empty()) std::memcpy(out, part.data(), part.size());
     out += part.size();

@@ -52,6 +52,10 @@ void detach(Context& context, RemoteKey& key) CANELE_UNDER_LOCK;
 /// Adds a chunk of `payload` bytes to the backlog. The chunks of a lane are a flow: they leave in order.
 void enqueue_chunk(Context& context, Peer& peer, Request& request, std::size_t payload) CANELE_UNDER_LOCK;
 
+/// Returns whether the data of an operation goes as a message.
+inline bool is_large(const Context& context, AccessKind operation, std::uint64_t length) CANELE_UNDER_LOCK {
+  return operation <= AccessKind::get && length > context.one_sided.piece_limit;
+}
 /// Returns how many bytes of data fit a packet with any operation to any peer.
 std::size_t piece_limit(const Context& context);
 

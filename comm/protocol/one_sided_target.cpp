@@ -172,7 +172,6 @@ Verdict send_got(Context& context, Peer& peer, const wire::Head& head, std::uint
   if (transfer == nullptr) return Verdict::retry();
   CANELE_COVER(one_sided_large_get_served);
   transfer->region = &region;
-  transfer->head = head;
   ++region.uses;
   ++peer.one_sided->serving;
   send(context, *transfer, {peer.rank, head.session, lane_of(*peer.one_sided, head.session).executed + 1, true},

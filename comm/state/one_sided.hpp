@@ -199,7 +199,8 @@ struct Transfer : CallOp {
   Request* operation = nullptr;  ///< at the origin: the put or get
   // At the target.
   Region* region = nullptr;  ///< nullptr: the access is not allowed
-  int error = 0;             ///< why
+  // Of a put.
+  int error = 0;  ///< why it is not allowed
   wire::Head head{};
   std::uint32_t flags = 0;
   wire::Notification notification{};
@@ -228,7 +229,7 @@ struct State {
   std::vector<Peer*> totals_due;           ///< peers to which a total is to be sent
   std::atomic<Session*> session{nullptr};  ///< owns the requests; made at first use
   Lane* default_lane = nullptr;            ///< set before `session`
-  std::size_t piece_limit = 0;             ///< most bytes of data in one piece; set before `session`
+  std::size_t piece_limit = 0;             ///< most bytes of data in one chunk; set before `session`
   std::deque<Lane> lanes;                  ///< by number
   std::vector<RemoteKey*> mapped;          ///< keys of mapped memory
   HandleTable<Region> regions;

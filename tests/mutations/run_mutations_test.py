@@ -90,6 +90,12 @@ class Verdict(unittest.TestCase):
         ):
             self.assertEqual(self.verdict(program, 1, output), (True, much), output)
 
+    def test_a_unit_test_that_crashes_is_caught(self):
+        self.assertEqual(self.verdict("unit_matching", -11, "[ RUN      ] A.B\n"), (True, "by a crash"))
+        self.assertFalse(self.verdict("unit_matching", -15, "[ RUN      ] A.B\n")[0], "ended by another process")
+        self.assertFalse(self.verdict("unit_matching", -11, "before the first test")[0])
+        self.assertFalse(self.verdict("canele-sim", -11, "[ RUN      ] A.B\n")[0])
+
     def test_success_is_not_caught(self):
         self.assertEqual(self.verdict("canele-sim", 0, "no failure in 9 runs"), (False, "NOT CAUGHT"))
 
