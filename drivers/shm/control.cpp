@@ -4,7 +4,6 @@
 //
 // The socket of a peer that has ended stays open until close(), because another thread may be in wake(). It is shut
 // down instead, which is what the peer has to see.
-#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -123,8 +122,7 @@ bool ShmDriver::open_descriptors(std::string* reason) {
   };
   epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) return failed("no descriptor for events (epoll_create1)");
-  spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!spare_) return failed("no spare descriptor (/dev/null)");
+  if (!accept_failures_.open()) return failed("no spare descriptor (/dev/null)");
   // 128 random bits collide only in tests, where the randomness is not real.
   for (int i = 0; i < most_names && !listener_; ++i) {
     address_ = own_address(*context_);
@@ -162,7 +160,8 @@ void ShmDriver::close_impl() {
   sleep_page_ = nullptr;
   segment_.detach();
   sleep_mapping_ = {};
-  for (net::UniqueFd* fd : {&epoll_, &sleep_memfd_, &spare_}) fd->reset();
+  accept_failures_.close();
+  for (net::UniqueFd* fd : {&epoll_, &sleep_memfd_}) fd->reset();
 }
 
 // -------------------------------------------------------------------------------------------- a check of sockets
@@ -295,7 +294,7 @@ void ShmDriver::count_up(int change) {
 /// Turns the listener on or off. It is off once all ranks are up: new connections then wait in the kernel's queue,
 /// which is made short. Returns false and errno if it could not be turned on.
 bool ShmDriver::watch_listener(bool on) {
-  if (on == listening_) return true;
+  if (on == listening_ || !listener_) return true;
   listening_ = on;
   ::listen(listener_.get(), on ? SOMAXCONN : 0);
   if (!on) {
@@ -325,7 +324,7 @@ void ShmDriver::serve_pending() {
         limiter_.act();
         if (Connection* pending = find(static_cast<std::uint32_t>(found[i].data.u64))) step(*pending);
       } else {
-        while (limiter_.may_act() && accept_pending()) {
+        while (limiter_.may_act() && listener_ && accept_pending()) {
         }
       }
     }
@@ -352,7 +351,12 @@ bool ShmDriver::accept_pending() {
   net::UniqueFd socket = net::accept_one(listener_.get());
   if (!socket && (errno == EAGAIN || errno == EINTR)) return false;
   limiter_.act();
-  if (!socket) return reject_connection(), false;
+  if (!socket) {
+    limiter_.note_unauthenticated();
+    if (!accept_failures_.handle(*context_, listener_.get(), errno)) stop_listening();
+    return false;
+  }
+  accept_failures_.note_accepted();
   Credentials who;
   if (!credentials_of(socket.get(), &who) || who.user != ::geteuid()) {
     limiter_.note_unauthenticated();
@@ -378,20 +382,10 @@ bool ShmDriver::accept_pending() {
   return true;
 }
 
-/// Closes a connection that cannot be accepted for lack of descriptors. Left in the queue it would keep the listener
-/// readable.
-void ShmDriver::reject_connection() {
-  const int error = errno;
-  limiter_.note_unauthenticated();
-  if (!net::is_out_of_descriptors(error)) {
-    return once_.log(*context_, 1, "an inbound connection cannot be accepted: " + net::error_text(error));
-  }
-  if (spare_) {
-    spare_.reset();
-    net::accept_one(listener_.get()).reset();
-  }
-  spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  once_.log(*context_, 1, "no descriptors left for another peer; raise the limit (ulimit -n)");
+/// Closes the listener, which ends the attempts of peers that wait there.
+void ShmDriver::stop_listening() {
+  watch_listener(false);
+  listener_.reset();
 }
 
 /// Drops all pending connections: descriptors are for ranks first.

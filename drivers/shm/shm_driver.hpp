@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "drivers/net/accept_failures.hpp"
 #include "drivers/net/accept_limiter.hpp"
 #include "drivers/net/once.hpp"
 #include "drivers/shm/broadcast_segment.hpp"
@@ -88,7 +89,7 @@ class ShmDriver final : public Driver {
   bool hurries() const;
   void serve_pending();
   bool accept_pending();
-  void reject_connection();
+  void stop_listening();
   Connection* pending_to_drop(bool silent);
   void drop_pending();
   bool join(Connection&);
@@ -150,8 +151,9 @@ class ShmDriver final : public Driver {
   FreshPages fresh_pages_;
   BroadcastSegment segment_;
   Mapping sleep_mapping_;  ///< and the broadcast segment
-  net::UniqueFd epoll_, listener_, sleep_memfd_, spare_;
+  net::UniqueFd epoll_, listener_, sleep_memfd_;
   net::AcceptLimiter limiter_;
+  net::AcceptFailures accept_failures_;
   net::Once once_;
   bool listening_ = false;         ///< the listener is behind the limiter
   Rank up_ = 0;                    ///< number of peers that are up

@@ -6,7 +6,6 @@
 // was too busy to answer in time. Only the number of retries is limited.
 #include "drivers/tcp/connector.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -43,7 +42,6 @@ Connector::Connector(DriverContext& context, int epoll)
       epoll_(epoll),
       self_(context, "tcp"),
       host_(net::host_id()),
-      spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
       pending_(self_, net::pending_allowed()),
       known_(static_cast<std::size_t>(context.size), Known::nothing) {}
 
@@ -59,6 +57,7 @@ bool Connector::open(Address* address, std::string* why) {
     *why = "cannot watch a listening socket (epoll): " + net::error_text(errno);
     return false;
   }
+  accept_failures_.open();  // without it, peers wait until descriptors are free
   for (const net::Endpoint& one : own.endpoints) reaches_remote_ = reaches_remote_ || !one.is_loopback();
   *address = pack_address(own);
   return true;
@@ -100,7 +99,7 @@ void Connector::set_known(Rank rank, Known known) {
 /// Turns the listeners on or off. While they are off, new connections wait in the kernel's queue, which is made short.
 /// Returns false and errno if they could not be turned on.
 bool Connector::watch_listeners(bool on) {
-  if (on == listening_) return true;
+  if (on == listening_ || listeners_.empty()) return true;
   listening_ = on;
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
     const int fd = listeners_[i].get();
@@ -130,7 +129,7 @@ void Connector::serve_pending(std::uint64_t now) {
       if (which == Source::pending) {
         step_pending(id);
       } else {
-        while (limiter_.may_act() && accept_pending(listeners_[id].get())) {
+        while (limiter_.may_act() && id < listeners_.size() && accept_pending(listeners_[id].get())) {
         }
       }
     }
@@ -155,9 +154,11 @@ bool Connector::accept_pending(int listener) {
   if (!made && (errno == EAGAIN || errno == EINTR)) return false;
   limiter_.act();
   if (!made) {
-    reject_connection(listener);
+    limiter_.note_unauthenticated();
+    if (!accept_failures_.handle(context_, listener, errno)) stop_listening();
     return false;
   }
+  accept_failures_.note_accepted();
   const int fd = made.get();
   const std::uint64_t before = pending_.rejected();
   const std::uint32_t id = pending_.admit(context_, std::move(made));
@@ -170,20 +171,10 @@ bool Connector::accept_pending(int listener) {
   return true;
 }
 
-/// Closes a connection that cannot be accepted for lack of descriptors. Left in the queue it would keep the listener
-/// readable.
-void Connector::reject_connection(int listener) {
-  const int error = errno;
-  limiter_.note_unauthenticated();
-  if (!net::is_out_of_descriptors(error)) {
-    return once_.log(context_, 1, "an inbound connection cannot be accepted: " + net::error_text(error));
-  }
-  if (spare_) {
-    spare_.reset();
-    net::accept_one(listener).reset();
-  }
-  spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  once_.log(context_, 1, "no descriptors left; inbound connections are closed: raise the limit (ulimit -n)");
+/// Closes the listeners, which ends the attempts of peers that wait there.
+void Connector::stop_listening() {
+  watch_listeners(false);
+  listeners_.clear();
 }
 
 void Connector::on_proven(net::PendingConnections::Connection&& connection) {

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "drivers/driver.hpp"
+#include "drivers/net/accept_failures.hpp"
 #include "drivers/net/accept_limiter.hpp"
 #include "drivers/net/handshake.hpp"
 #include "drivers/net/pending_connections.hpp"
@@ -113,7 +114,7 @@ class Connector {
   bool watch_listeners(bool on);
   bool accept_pending(int listener);
   void step_pending(std::uint32_t id);
-  void reject_connection(int listener);
+  void stop_listening();
   void on_proven(net::PendingConnections::Connection&& connection);
   void mark_due(Contact& contact);
   void push_again(Contact& contact, const net::Handshake& handshake);
@@ -135,7 +136,7 @@ class Connector {
   bool listening_ = false;  ///< the listeners are behind the limiter
   Rank up_ = 0;             ///< number of ranks that are up
   std::vector<net::UniqueFd> listeners_;
-  net::UniqueFd spare_;  ///< released for a moment to accept and close a connection when no descriptors are left
+  net::AcceptFailures accept_failures_;
   net::AcceptLimiter limiter_;
   net::PendingConnections pending_;
   net::Once once_;

@@ -26,6 +26,10 @@ constexpr std::uint64_t epoll_every_ns = 50'000;
 constexpr int polls_per_clock = 8;  // the clock is read every so many polls only.
 // Most polls between two calls of epoll_wait: some polls always find something, and clocks may stand still.
 constexpr int longest_epoll_gap = 1024;
+// A writer without room is tried again after this time, even without an event: a kernel that lacks memory also answers
+// "no room", and then reports none later.
+constexpr std::uint64_t retry_ns = 10'000'000;
+constexpr long asleep_retry_ns = 100'000'000;
 // After so many polls without a sleep, the sockets leave the epoll set: the thread polls them anyway.
 constexpr int polls_awake = 1024;
 
@@ -40,7 +44,8 @@ int TcpDriver::poll_impl(int budget) {
     connector_->step(*this);
     events += read_readable(&budget);
     connector_->serve_pending(last_epoll_ns_);
-    set_timer();
+    if (blocked_ > 0 && last_epoll_ns_ - retried_ns_ >= retry_ns) unblock_writers();
+    set_timer(timer_state_ == Timer::short_interval && blocked_ > 0);
   }
   if (!writers_.empty()) events += write_links();
   if (links_due_) check_links();
@@ -142,6 +147,11 @@ std::string TcpDriver::what_broke(const Link& link) {
   return "the connection broke: " + net::error_text(link.sender.error());
 }
 
+void TcpDriver::unblock_writers() {
+  retried_ns_ = last_epoll_ns_;
+  for (Link* link : writers_) link->sender.unblock();
+}
+
 /// Sends the rest of stuck frames, returns tokens, and calls ready() where it is owed.
 int TcpDriver::write_links() {
   int events = 0;
@@ -186,17 +196,20 @@ void TcpDriver::check_links() {
       fail(*link, true, "no answer from its host for " + std::to_string(silence_s_) + " s (CANELE_TCP_PEER_TIMEOUT)");
     }
   }
-  set_timer();
 }
 
-/// Runs the timer exactly while there is something with a time limit.
-void TcpDriver::set_timer() {
-  const bool wanted = !up_.empty() || connector_->waiting();
-  if (wanted == timer_set_) return;
+/// Runs the timer exactly while there is something with a time limit. `soon`: the engine sleeps while a writer is
+/// blocked.
+void TcpDriver::set_timer(bool soon) {
+  Timer wanted = Timer::off;
+  if (!up_.empty() || connector_->waiting()) wanted = soon ? Timer::short_interval : Timer::long_interval;
+  if (wanted == timer_state_) return;
   itimerspec when = {};
-  when.it_value.tv_sec = when.it_interval.tv_sec = wanted ? std::max(1, silence_s_ / 6) : 0;
+  if (wanted == Timer::short_interval) when.it_value.tv_nsec = asleep_retry_ns;
+  if (wanted == Timer::long_interval) when.it_value.tv_sec = std::max(1, silence_s_ / 6);
+  when.it_interval = when.it_value;
   // Otherwise the next call tries again.
-  if (::timerfd_settime(timer_.get(), 0, &when, nullptr) == 0) timer_set_ = wanted;
+  if (::timerfd_settime(timer_.get(), 0, &when, nullptr) == 0) timer_state_ = wanted;
 }
 
 /// Puts links back into the epoll set, which then reports what they have by now. A link that cannot be added is lost:
@@ -228,8 +241,11 @@ bool TcpDriver::arm_impl(bool on) {
   polls_since_arm_ = 0;
   if (!watched_) watch_all();
   check_epoll();
-  const bool pushing = std::any_of(writers_.begin(), writers_.end(),
-                                   [](const Link* link) { return !link->dead && !link->sender.blocked(); });
+  bool pushing = false, blocked = false;
+  for (const Link* link : writers_) {
+    if (!link->dead) (link->sender.blocked() ? blocked : pushing) = true;
+  }
+  if (blocked) set_timer(true);
   return readable_.empty() && !pushing && !connector_->restless() && !links_due_ &&
          connector_->may_sleep(last_epoll_ns_);
 }

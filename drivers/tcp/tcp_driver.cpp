@@ -79,7 +79,7 @@ void TcpDriver::fill_capabilities() {
 
 Status TcpDriver::connect_impl(Rank peer, std::span<const std::byte> address) {
   const Status status = connector_->connect(peer, address);
-  set_timer();
+  set_timer(false);
   return status;
 }
 

@@ -37,6 +37,7 @@ class TcpDriver final : public Driver, private Connector::Sink {
   ~TcpDriver() override = default;
 
  private:
+  enum class Timer : std::uint8_t { off, short_interval, long_interval };
   struct Link {
     Link(Rank peer, net::UniqueFd socket, std::string address)
         : rank(peer), fd(std::move(socket)), where(std::move(address)), receiver(peer) {}
@@ -83,7 +84,8 @@ class TcpDriver final : public Driver, private Connector::Sink {
   int read_readable(int* budget);
   int write_links();
   void check_links();
-  void set_timer();
+  void set_timer(bool soon);
+  void unblock_writers();
   void mark_readable(Link& link);
   void mark_writing(Link& link);
   void fail(Link& link, bool tell, const std::string& what);
@@ -93,16 +95,17 @@ class TcpDriver final : public Driver, private Connector::Sink {
   DriverContext* context_ = nullptr;
   net::UniqueFd epoll_;
   net::UniqueFd timer_;
-  bool timer_set_ = false;
+  Timer timer_state_ = Timer::off;
   bool links_due_ = false;     ///< the timer expired
   bool watched_ = false;       ///< at least one link is in the epoll set
   int polls_since_epoll_ = 0;  ///< polls without epoll_wait
   int polls_since_arm_ = 0;    ///< polls since a link had to be in the set
   std::uint64_t last_epoll_ns_ = 0;
-  int blocked_ = 0;      ///< writers that wait for EPOLLOUT, as of the last write_links().
-  int reported_ = 0;     ///< events reported by the sink functions during this poll.
-  int send_buffer_ = 0;  ///< bytes that the kernel may keep, 0: its choice.
-  int silence_s_ = 30;   ///< seconds without an answer from a peer's kernel until the peer counts as lost.
+  std::uint64_t retried_ns_ = 0;  ///< when blocked writers were last tried again.
+  int blocked_ = 0;               ///< writers that wait for EPOLLOUT, as of the last write_links().
+  int reported_ = 0;              ///< events reported by the sink functions during this poll.
+  int send_buffer_ = 0;           ///< bytes that the kernel may keep, 0: its choice.
+  int silence_s_ = 30;            ///< seconds without an answer from a peer's kernel until the peer counts as lost.
   std::size_t dead_ = 0;
   std::unique_ptr<Connector> connector_;
   std::vector<std::unique_ptr<Link>> links_;  ///< by rank
