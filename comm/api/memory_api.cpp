@@ -12,6 +12,7 @@
 
 #include "comm/api/one_sided_objects.hpp"
 #include "comm/protocol/one_sided_origin.hpp"
+#include "comm/protocol/one_sided_permission.hpp"
 
 namespace canele::comm::api {
 
@@ -164,20 +165,25 @@ int canele_memory_free(canele_memory_t* memory) try {
   if (fork::in_child) return reject_in_child("canele_memory_free");
   Region& region = region_of(memory);
   Engine& engine = engine_of(*region.context);
-  const auto uses = [&] {
+  const auto is_used = [&] {
     const EngineGuard guard(engine);
-    return region.uses;
+    return region.uses != 0 || one_sided::is_accessed(engine, region);
   };
-  if (callback_depth() != 0 && uses() != 0)
+  if (callback_depth() != 0 && is_used())
     return error(CANELE_EDEADLK, "canele_memory_free: accesses are being served, and a callback cannot wait for them");
   if (region.shared != nullptr) header_of(*region.shared).revoked.store(1, std::memory_order_relaxed);
   {
     const EngineGuard guard(engine);
     engine.one_sided.regions.remove(region.handle);
+    one_sided::close_permissions(region);
   }
   engine.accessible.fetch_sub(1, std::memory_order_relaxed);
-  while (uses() != 0) {
+  while (is_used()) {
     if (engine.step() == 0) engine.platform.yield();
+  }
+  {
+    const EngineGuard guard(engine);
+    one_sided::end_permissions(region);
   }
   delete &region;
   return CANELE_OK;

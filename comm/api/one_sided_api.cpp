@@ -12,6 +12,7 @@
 
 #include "comm/api/one_sided_objects.hpp"
 #include "comm/api/posted_use.hpp"
+#include "comm/post/direct_access.hpp"
 #include "comm/post/mapped_access.hpp"
 #include "comm/protocol/one_sided_origin.hpp"
 
@@ -82,22 +83,7 @@ one_sided::AtomicOperation atomic_of(const Access& access) {
   return {static_cast<canele_atomic_operation>(access.atomic), access.data.length, access.immediate, access.compare};
 }
 
-/// Makes an operation that nothing stands in the way of. Returns false, with nothing done, if it has to be posted.
-bool access_at_once(const Access& access, const Lane& lane) {
-  if (access.operation == AccessKind::flush) return post::is_flushed(lane);
-  if (access.key == nullptr) return false;
-  std::byte* const base = post::mapped_memory(*access.key, lane);
-  if (base == nullptr) return false;
-  std::byte* const at = base + access.offset;
-  if (access.operation == AccessKind::put) {
-    post::put_mapped(at, access.data);
-  } else if (access.operation == AccessKind::get) {
-    post::get_mapped(at, access.data);
-  } else {
-    post::apply_mapped(at, atomic_of(access), access.data.base);
-  }
-  return true;
-}
+bool access_at_once(const Access& access, Lane& lane);
 
 /// Sets the session, and the lane if the program gives none. Returns false if the engine has no session yet.
 bool find_session(Access& access, AccessOptions& options) {
@@ -139,7 +125,7 @@ template <typename Accessing>
 bool flushes_at_once(Engine& engine, int rank, canele_request_t* request) {
   assume_lock();  // as in find_session()
   Session* const session = session_to_end_in(engine.one_sided, request);
-  if (session == nullptr || rank < 0 || rank >= engine.size || !post::is_flushed(*engine.one_sided.default_lane))
+  if (session == nullptr || rank < 0 || rank >= engine.size || !post::flush_at_once(*engine.one_sided.default_lane))
     return false;
   if (request != nullptr) end_as_send(request_of(request), *session, rank, 0, 0);
   return true;
@@ -194,6 +180,33 @@ int post_access(Access access, AccessOptions options, canele_request_t* request)
   return CANELE_OK;
 }
 
+bool accesses_directly(const Access& access, Lane& lane);
+
+/// Makes an operation that nothing stands in the way of. Returns false, with nothing done, if it has to be posted.
+bool access_at_once(const Access& access, Lane& lane) {
+  if (access.operation == AccessKind::flush) return post::flush_at_once(lane);
+  if (access.key == nullptr) return false;
+  std::byte* const base = post::mapped_memory(*access.key, lane);
+  if (base == nullptr) return accesses_directly(access, lane);
+  std::byte* const at = base + access.offset;
+  if (access.operation == AccessKind::put) {
+    post::put_mapped(at, access.data);
+  } else if (access.operation == AccessKind::get) {
+    post::get_mapped(at, access.data);
+  } else {
+    post::apply_mapped(at, atomic_of(access), access.data.base);
+  }
+  return true;
+}
+
+/// Makes a put or get by this process itself, if the target permits. Returns false if it has to be posted.
+bool accesses_directly(const Access& access, Lane& lane) {
+  if (access.operation > AccessKind::get || !post::may_go_directly(*access.key, lane, access.data.length, access.slot))
+    return false;
+  const drivers::RmaOp op = access.operation == AccessKind::put ? drivers::RmaOp::put : drivers::RmaOp::get;
+  return post::access_directly(*access.key, lane, op, access.offset, access.data);
+}
+
 /// Hands an operation to the engine.
 void submit_access(const Access& access, const AccessOptions& options, bool watched, Lane& lane, Request& request) {
   Engine& engine = access.engine;
@@ -210,6 +223,7 @@ void submit_access(const Access& access, const AccessOptions& options, bool watc
   if (access.operation <= AccessKind::get) request.transfer = access.transfer;
   request.item.priority = options.priority;
   request.PostOp::kind = OpKind::access;
+  post::note_posted(lane, access.operation == AccessKind::flush);
   lane.all.fetch_add(1, std::memory_order_relaxed);  // read by the threads that post to this lane, in their order
   if (access.key != nullptr) lane.effects.fetch_add(1, std::memory_order_relaxed);
   engine.submit(static_cast<PostOp&>(request));

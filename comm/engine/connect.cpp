@@ -310,6 +310,16 @@ static bool is_same_process(Peer& peer, const DriverInstance& instance) {
   return std::exchange(peer.incarnation, incarnation) == 0;
 }
 
+/// Divides the shared lines of a pair: the first ones are for messages, the others for permits.
+void divide_lines(const drivers::SharedLines& all, Rail& rail) {
+  constexpr int for_messages = 16;
+  rail.lines = rail.permits = all;
+  rail.lines.count = std::min(all.count, for_messages);
+  rail.permits.count = all.count - rail.lines.count;
+  rail.permits.ours += rail.lines.count;
+  rail.permits.theirs += rail.lines.count;
+}
+
 Rail* connected(Engine& engine, DriverInstance& instance, int rank) {
   Peer& peer = engine.peer(rank);
   if (!peer.disconnected() && !is_same_process(peer, instance)) {
@@ -330,7 +340,7 @@ Rail* connected(Engine& engine, DriverInstance& instance, int rank) {
     sequencing::begin(engine, peer, instance.group);
   } else {
     send_path::update_fast_limits(engine, *rail);
-    rail->lines = instance.driver->shared_lines(rank);
+    divide_lines(instance.driver->shared_lines(rank), *rail);
   }
   peer.state = Peer::State::up;
   choose_rail(peer);

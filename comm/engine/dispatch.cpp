@@ -12,6 +12,7 @@
 #include "comm/protocol/credit_receiver.hpp"
 #include "comm/protocol/credit_sender.hpp"
 #include "comm/protocol/one_sided_origin.hpp"
+#include "comm/protocol/one_sided_permission.hpp"
 #include "comm/protocol/one_sided_target.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/send.hpp"
@@ -57,6 +58,8 @@ Verdict on_access_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
       return one_sided::on_access_failed(engine, peer, chunk.head, chunk.payload);
     case wire::Type::notified:
       return one_sided::on_notified(engine, peer, chunk.head);
+    case wire::Type::attached:
+      return one_sided::on_attached(engine, peer, chunk.head, chunk.payload);
     default:
       return Verdict::violation("a chunk is of no known type");
   }

@@ -40,6 +40,7 @@ constexpr std::array<CounterInfo, static_cast<int>(Counter::count)> table = {{
     {"rma_put_bytes", "bytes written directly to a peer's memory, to a receive that had sent an RTR"},
     {"rma_get_bytes", "bytes read directly from a peer's memory, e.g. by cross-memory attach"},
     {"accesses_sent", "one-sided operations that this rank has begun"},
+    {"accesses_direct", "one-sided operations that this rank has made by itself, in memory that is not mapped"},
     {"accesses_executed", "one-sided operations of other ranks executed here, with those that were rejected"},
     {"accesses_rejected", "one-sided operations of other ranks that their key does not allow"},
     {"notifications_received", "notifications delivered to the program"},

@@ -47,6 +47,7 @@ enum class Counter : int {
   rma_put_bytes,      ///< bytes written directly to a peer's memory.
   rma_get_bytes,      ///< bytes read directly from a peer's memory.
   accesses_sent,      ///< one-sided operations that this rank has begun
+  accesses_direct,    ///< those that it has made by itself, in memory that is not mapped
   accesses_executed,  ///< one-sided operations of peers, with those that were rejected
   accesses_rejected,
   notifications_received,

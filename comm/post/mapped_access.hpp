@@ -26,9 +26,17 @@ inline std::byte* mapped_memory(const one_sided::RemoteKey& key, const one_sided
   return header.revoked.load(std::memory_order_relaxed) == 0 ? base : nullptr;
 }
 
-/// Returns whether a flush of the lane has nothing to wait for.
-inline bool is_flushed(const one_sided::Lane& lane) {
-  return lane.all.load(std::memory_order_acquire) == 0;  // release: confirm()
+/// Notes that an operation is posted to the lane: a flush, or another one.
+inline void note_posted(one_sided::Lane& lane, bool flush) {
+  if (lane.just_flushed.load(std::memory_order_relaxed) != flush)
+    lane.just_flushed.store(flush, std::memory_order_relaxed);
+}
+
+/// Flushes the lane if there is nothing to wait for. Else returns false.
+inline bool flush_at_once(one_sided::Lane& lane) {
+  if (lane.all.load(std::memory_order_acquire) != 0) return false;  // release: confirm()
+  note_posted(lane, true);
+  return true;
 }
 
 /// Copies a piece. A word is copied at once, without a call.

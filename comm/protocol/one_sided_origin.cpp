@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "comm/link/queue.hpp"
+#include "comm/protocol/one_sided_permission.hpp"
 #include "comm/protocol/one_sided_transfer.hpp"
 #include "comm/state/payload.hpp"
 #include "ltask/coverage.hpp"
@@ -157,6 +158,9 @@ void attach(Context& context, Peer& peer, RemoteKey& key) {
     key.index = access.free_indexes.back();
     access.free_indexes.pop_back();
   }
+  if (access.keys.size() <= key.index) access.keys.resize(key.index + std::size_t{1});
+  access.keys[key.index] = &key;
+  key.attach_number = ++access.attaches;
   link::send_control(
       context, peer,
       {.type = wire::Type::attach, .tag = word_of(key.region), .seq = key.index, .payload = link::bytes_of(key.nonce)});
@@ -496,6 +500,7 @@ void on_disconnected(Context& context, Peer& peer) {
     if (key->rank == peer.rank)
       key->mapped.store(nullptr, std::memory_order_relaxed);  // operations now end with an error
   }
+  end_direct_accesses(context, peer);
   if (peer.one_sided == nullptr) return;
   std::uint16_t lane = 0;
   for (Stream& stream : peer.one_sided->streams) {
@@ -527,7 +532,9 @@ void detach(Context& context, RemoteKey& key) {
   std::erase(context.one_sided.mapped, &key);
   Peer* const peer = context.peers[key.rank];
   const std::uint32_t index = std::exchange(key.index, 0);
-  if (index == 0 || peer == nullptr || peer->disconnected()) return;
+  if (index == 0 || peer == nullptr) return;
+  peer->one_sided->keys[index] = nullptr;
+  if (peer->disconnected()) return;
   link::send_control(context, *peer, {.type = wire::Type::detach, .seq = index});
   peer->one_sided->free_indexes.push_back(index);
 }

@@ -12,6 +12,7 @@
 
 #include "comm/link/queue.hpp"
 #include "comm/protocol/one_sided_origin.hpp"
+#include "comm/protocol/one_sided_permission.hpp"
 #include "comm/protocol/one_sided_transfer.hpp"
 #include "comm/state/atomic_word.hpp"
 #include "comm/state/delivery.hpp"
@@ -84,17 +85,21 @@ Verdict on_attach(Context& context, Peer& peer, const wire::Head& head, Payload 
   if (!wire::take(payload, nonce) || head.seq == 0 || head.seq > most_attached)
     return Verdict::violation("it names a memory region by an index that is not valid");
   if (access.attached.size() <= head.seq) access.attached.resize(head.seq + std::size_t{1});
-  const Region* const region = context.one_sided.regions.find(Handle{head.tag});
+  Region* const region = context.one_sided.regions.find(Handle{head.tag});
   const bool known = region != nullptr && region->nonce == nonce;
-  access.attached[head.seq] = known ? region->handle : Handle::none;
+  if (const Verdict ended = drop_permission(context, peer, head.seq); !ended.is_ok()) return ended;
+  access.attached[head.seq] = {known ? region->handle : Handle::none};
+  ++access.attaches_seen;
+  if (known) permit(context, peer, *region, head.seq);
   return Verdict::ok();
 }
 
-Verdict on_detach(Context& /*context*/, Peer& peer, const wire::Head& head) {
+Verdict on_detach(Context& context, Peer& peer, const wire::Head& head) {
   PeerAccess& access = access_of(peer);
   if (head.seq == 0 || head.seq >= access.attached.size())
     return Verdict::violation("it forgets a memory region that it has not named");
-  access.attached[head.seq] = Handle::none;
+  if (const Verdict ended = drop_permission(context, peer, head.seq); !ended.is_ok()) return ended;
+  access.attached[head.seq] = {};
   return Verdict::ok();
 }
 
@@ -298,7 +303,7 @@ namespace {
 
 int find_region(Context& context, const PeerAccess& access, const wire::Head& head, std::uint64_t length,
                 std::uint32_t wanted, Region** region) {
-  const Handle handle = head.seq < access.attached.size() ? access.attached[head.seq] : Handle::none;
+  const Handle handle = head.seq < access.attached.size() ? access.attached[head.seq].region : Handle::none;
   *region = handle != Handle::none ? context.one_sided.regions.find(handle) : nullptr;
   if (*region == nullptr) return CANELE_EREVOKED;
   const Region& found = **region;

@@ -13,6 +13,9 @@
 // target executes them. So one total acknowledges all of them. An answer to a get is read while it is sent, so a get
 // holds back what writes.
 //
+// An origin of the same host may access registered memory by itself, if a driver can: the answer to `attach` then gives
+// it the driver's keys and an AccessPermit. protocol/one_sided_permission has both ends, post/direct_access the access.
+//
 // Data that does not fit a packet goes as a message between the two ranks, by all means that large messages have. Both
 // ends know its tag, so no round trip is needed. A large put holds back what is behind it.
 //
@@ -36,11 +39,13 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/state/access_permit.hpp"
 #include "comm/state/handle_table.hpp"
 #include "comm/state/queue_node.hpp"
 #include "comm/state/request.hpp"
 #include "comm/wire/handle.hpp"
 #include "comm/wire/wire.hpp"
+#include "drivers/driver.hpp"
 #include "ltask/shared_memory.hpp"
 #include "ltask/task.hpp"
 
@@ -73,6 +78,16 @@ struct SharedHeader {
   std::atomic<std::uint32_t> revoked{0};  ///< 1: accesses are errors
 };
 
+/// What lets one origin access a region by itself.
+struct Permission {
+  int rank = 0;
+  std::uint32_t index = 0;  ///< the origin's name for the region
+  AccessPermit permit;
+  std::uint32_t generation = 0;
+  drivers::Driver* driver = nullptr;
+  std::uint64_t registrations[2] = {0, 0};  ///< of the driver, for get and put; 0: none
+};
+
 /// Memory of this rank.
 struct Region {
   Context* context = nullptr;
@@ -83,6 +98,15 @@ struct Region {
   Handle handle = Handle::none;
   std::uint64_t uses = 0;                ///< answers to gets that still read it, large puts that write it
   std::unique_ptr<SharedMemory> shared;  ///< of memory that the library has allocated
+  std::vector<Permission> permissions;
+};
+
+/// How an origin accesses memory of the target by itself. Constant.
+struct DirectAccess {
+  drivers::Driver* driver = nullptr;
+  AccessPermit permit;
+  std::uint32_t generation = 0;
+  drivers::MemoryKey get, put;  ///< size 0: not this kind of access
 };
 
 /// A key of a peer's memory, at an origin.
@@ -92,10 +116,13 @@ struct RemoteKey {
   Handle region = Handle::none;
   std::uint64_t nonce = 0, length = 0;
   std::uint32_t access = 0;
-  std::uint32_t index = 0;       ///< the name that the target knows; 0: it was not told yet
-  std::uint64_t operations = 0;  ///< posted and not over
+  std::uint32_t index = 0;          ///< the name that the target knows; 0: it was not told yet
+  std::uint64_t attach_number = 0;  ///< number of the attach that has told the target, from 1
+  std::uint64_t operations = 0;     ///< posted and not over
   std::unique_ptr<SharedMemory> shared;
-  std::atomic<std::byte*> mapped{nullptr};  ///< the target's memory in this process; nullptr: operations go by packets
+  std::atomic<std::byte*> mapped{nullptr};  ///< the target's memory in this process; nullptr: it is not there
+  std::unique_ptr<DirectAccess> direct_access;
+  std::atomic<const DirectAccess*> direct{nullptr};  ///< nullptr: there is no such access, or none any more
 };
 
 /// A lane counts the operations that go by packets, so that a thread without the lock knows when it may access mapped
@@ -106,6 +133,7 @@ struct Lane {
   std::uint64_t operations = 0;           ///< posted and not over
   std::atomic<std::uint64_t> effects{0};  ///< accesses to memory that are posted and not known to be executed
   std::atomic<std::uint64_t> all{0};  ///< the same, with notifications and flushes, and errors that no flush has told
+  std::atomic<bool> just_flushed{true};  ///< no operation was posted since the last flush; a hint
 };
 
 /// A list of requests, linked by blocked_next and blocked_prev.
@@ -148,6 +176,21 @@ struct Notification : QueueNode, CallOp {
   Notification* next_free = nullptr;
 };
 
+/// What the target knows by an index.
+struct Attachment {
+  static constexpr std::uint32_t no_word = ~std::uint32_t{0};
+
+  Handle region = Handle::none;
+  std::uint32_t word = no_word;  ///< number of the permit's word
+};
+
+/// The words for permits that the target has for one origin.
+struct PermitWords {
+  std::vector<std::uint32_t> free;
+  std::uint32_t next = 0;
+  std::uint32_t generation = 0;  ///< of the last permit
+};
+
 /// The operations of one lane of a peer, at the target.
 struct TargetLane {
   std::uint64_t executed = 0;  ///< total
@@ -157,7 +200,9 @@ struct TargetLane {
 /// One-sided operations between this rank and a peer.
 struct PeerAccess {
   // As an origin.
-  std::vector<Stream> streams;  ///< by lane
+  std::vector<Stream> streams;   ///< by lane
+  std::vector<RemoteKey*> keys;  ///< by index; nullptr: it is free
+  std::uint64_t attaches = 0;    ///< total
   std::vector<std::uint32_t> free_indexes;
   std::uint32_t next_index = 1;
   std::uint32_t replies = 0;
@@ -165,7 +210,9 @@ struct PeerAccess {
   std::uint64_t notifications = 0, notifications_taken = 0;  ///< totals
 
   // As a target.
-  std::vector<Handle> attached;           ///< regions, by index
+  std::vector<Attachment> attached;  ///< by index
+  std::uint64_t attaches_seen = 0;   ///< total
+  PermitWords permit_words;
   std::vector<TargetLane> lanes;          ///< by number
   std::vector<std::uint16_t> acks_due;    ///< lanes whose total is to be sent
   std::uint32_t serving = 0;              ///< answers that are being sent

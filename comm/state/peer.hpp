@@ -97,7 +97,8 @@ struct alignas(64) Rail : DriverToken {
   std::unique_ptr<Packet> packet;          ///< of a system-call driver, or a blocked plan.
   std::shared_ptr<UnackedPacket> unacked;  ///< several rails: what `packet` points into.
   drivers::Address address;                ///< where to connect.
-  drivers::SharedLines lines;              ///< see rendezvous/receiver_initiated.hpp.
+  drivers::SharedLines lines;              ///< for messages: see rendezvous/receiver_initiated.hpp.
+  drivers::SharedLines permits;            ///< see state/access_permit.hpp.
   Rail* next_flush = nullptr;
   /// The launcher has reported the peer's death, and the driver has been told. No state, because the rail goes on as
   /// before until the driver reports failed().

@@ -60,6 +60,9 @@
 //    executed            total            0          (none): operations of the lane that the sender has executed
 //    access_failed       number           0          i32 error: that operation of the lane was not allowed
 //    notified            total            0          (none): notifications that the program of the sender has taken
+//    attached            number           index      Attached, rkey bytes: the peer may access the region of that
+//    attach
+//                                                    by itself
 #pragma once
 
 #include <array>
@@ -77,7 +80,7 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 11;
+inline constexpr std::uint32_t version = 12;
 
 enum class Type : std::uint8_t {
   eager = 1,
@@ -116,7 +119,8 @@ enum class Type : std::uint8_t {
   flush,
   executed,
   access_failed,
-  notified
+  notified,
+  attached
 };
 
 struct Head {
@@ -224,6 +228,15 @@ struct GetRange {
   std::uint64_t length;  ///< in bytes
 };
 static_assert(sizeof(GetRange) == 16);
+
+/// A permission to access memory without the target. Both memory keys are the driver's.
+struct Attached {
+  std::uint32_t word;        ///< of the target's shared lines: see state/access_permit.hpp
+  std::uint32_t generation;  ///< of the permit
+  std::uint16_t get, put;    ///< bytes of the rkeys that follow; 0: not this kind of access
+  std::uint32_t reserved;
+};
+static_assert(sizeof(Attached) == 16);
 
 struct AtomicWord {
   std::uint64_t operand, compare;

@@ -10,7 +10,7 @@
 //
 // The receiver of a direction owns its channel (a sealed memfd) and lends it to the sender:
 //
-//     offset 0        128           1024     2048                        10240      12288                  61440
+//     offset 0        128           256      2048                       10240      12288               61440
 //     +------------+-------------+--------+--------+--------+-+----------+----------+-------------------+
 //     | consumed   | starved     | shared | line 0 | line 1 |.| line 127 | overhang | data ring, 48 KiB |
 //     | by receiver| by sender   | lines  |      the line ring           | 3 lines  | longer packets    |
@@ -60,7 +60,7 @@
 
 namespace canele::drivers::shm {
 
-inline constexpr std::uint32_t layout_version = 6;  ///< peers with another one are rejected
+inline constexpr std::uint32_t layout_version = 7;  ///< peers with another one are rejected
 inline constexpr std::size_t line_size = 64;
 inline constexpr std::size_t line_payload = 56;
 inline constexpr std::size_t line_count = 128;
@@ -71,7 +71,7 @@ inline constexpr std::size_t largest_in_lines = 4 * line_size - sizeof(std::uint
 inline constexpr std::size_t overhang = 3;
 inline constexpr std::size_t data_size = 48 * 1024;
 inline constexpr std::size_t largest_packet = 16 * 1024;
-inline constexpr int shared_line_count = 16;
+inline constexpr int shared_line_count = 28;
 
 /// The receiver publishes its progress each time that this many lines, or bytes of the data ring, are free again.
 inline constexpr std::size_t lines_told = line_count / 4;
@@ -149,11 +149,11 @@ struct alignas(4096) Channel {
   /// 1 while the sender waits for room and wants its doorbell rung. Written by the sender.
   alignas(128) std::atomic<std::uint32_t> starved;
   /// Changed by both, as the engine of the receiver decides; see Driver::shared_lines().
-  alignas(1024) SharedLine shared[shared_line_count];
+  alignas(256) SharedLine shared[shared_line_count];
   alignas(2048) Line lines[line_count + overhang];
   alignas(4096) std::byte data[data_size];
 };
-static_assert(offsetof(Channel, shared) == 1024 && offsetof(Channel, lines) == 2048 &&
+static_assert(offsetof(Channel, shared) == 256 && offsetof(Channel, lines) == 2048 &&
               offsetof(Channel, data) == 12288 && sizeof(Channel) == 61440);
 
 /// One page per process, lent to all peers read-only, with the broadcast segment (broadcast_segment.hpp) behind it.

@@ -148,28 +148,19 @@ bool write_rkey(const iovec* pieces, int count, MemoryKey* rkey) {
 
 namespace {
 
-/// Makes one system call with pieces of both sides, the nonce in front when reading. Returns the bytes copied; 0: no
-/// byte can be copied.
+/// Makes one system call with pieces of both sides. Returns the bytes copied; 0: no byte can be copied.
 std::uint64_t copy_once(const RemoteProcess& process, RmaOp op, const Cursor<RemotePiece>& remote,
                         const Cursor<iovec>& local, std::uint64_t left) {
-  Nonce found = {};
-  iovec here[1 + batch] = {{found.data(), found.size()}};
-  iovec there[1 + most_remote_pieces] = {{reinterpret_cast<void*>(process.nonce_address), found.size()}};
-  int heres = 1, theres = 1;
-  const std::uint64_t asked = local.gather(here, &heres, 1 + batch, left);
-  remote.gather(there, &theres, 1 + most_remote_pieces, asked);
-  if (op == RmaOp::put && !can_read(process)) return 0;
-  for (;;) {
-    const auto copy = op == RmaOp::get ? ::process_vm_readv : ::process_vm_writev;
-    const int first = op == RmaOp::get ? 0 : 1;
-    const ssize_t got = copy(process.pid, here + first, static_cast<unsigned long>(heres - first), there + first,
-                             static_cast<unsigned long>(theres - first), 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (op == RmaOp::put) return got > 0 ? static_cast<std::uint64_t>(got) : 0;
-    // The nonce comes first, so a short read without data means that the next byte cannot be read at all.
-    if (got <= static_cast<ssize_t>(found.size()) || found != process.nonce) return 0;
-    return static_cast<std::uint64_t>(got) - found.size();
-  }
+  iovec here[batch], there[most_remote_pieces];
+  int heres = 0, theres = 0;
+  const std::uint64_t asked = local.gather(here, &heres, batch, left);
+  remote.gather(there, &theres, most_remote_pieces, asked);
+  const auto copy = op == RmaOp::get ? ::process_vm_readv : ::process_vm_writev;
+  ssize_t copied = 0;
+  do {
+    copied = copy(process.pid, here, static_cast<unsigned long>(heres), there, static_cast<unsigned long>(theres), 0);
+  } while (copied < 0 && errno == EINTR);
+  return copied > 0 ? static_cast<std::uint64_t>(copied) : 0;
 }
 
 }  // namespace

@@ -5,9 +5,11 @@
 //
 // Used by the shm driver. Pure functions that make system calls; any number of threads may be in copy_remote() at once.
 //
-// Each read fetches the peer's nonce together with the data. If the peer has died and its process id now names another
-// process, the nonce does not match: no pidfd is needed to notice. A write checks the nonce first, in a call of its
-// own. It would go wrong only if the process id were reused between the two calls.
+// A peer may have died, and its process id may name another process. So its nonce, at an address that it has told, was
+// read at most proof_lasts_ns before each copy. A system gives a process id again only after all others, which takes
+// longer.
+//
+// Rejected: the nonce in the same call, in front of the data. The kernel then looks one page more up for each copy.
 #pragma once
 
 #include <sys/types.h>
@@ -31,6 +33,9 @@ struct RemoteProcess {
   std::uint64_t nonce_address = 0;
   Nonce nonce = {};
 };
+
+/// How long a nonce that was read proves the process, in nanoseconds.
+inline constexpr std::uint64_t proof_lasts_ns = 1'000'000;
 
 /// An element of a MemoryKey.
 struct RemotePiece {
@@ -67,8 +72,8 @@ class FreshPages {
 bool write_rkey(const iovec* pieces, int count, MemoryKey* rkey);
 
 /// Copies bytes [offset, offset + size) of the registered memory of `process` into `pieces` (get), or in the other
-/// direction (put). Returns false if they are out of bounds, or the memory or the process is gone; a part may have been
-/// copied then.
+/// direction (put). The caller has proof of the process. Returns false if they are out of bounds, or the memory or the
+/// process is gone; a part may have been copied then.
 bool copy_remote(const RemoteProcess& process, RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset,
                  const iovec* pieces, int count, std::size_t size);
 

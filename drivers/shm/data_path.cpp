@@ -498,12 +498,23 @@ Status ShmDriver::register_memory_impl(Rank rank, RmaOp, const iovec* pieces, in
   return write_rkey(pieces, count, rkey) ? Status::ok : Status::failed;
 }
 
+/// Returns whether the peer's process is the one that it was, so that its memory may be copied.
+bool ShmDriver::is_same_process(const Peer& peer) const {
+  const std::uint64_t now = context_->now_ns();
+  const std::uint64_t proven = peer.proven_ns.load(std::memory_order_relaxed);
+  if (proven != 0 && now - proven < proof_lasts_ns) return true;
+  if (!can_read(peer.process)) return false;
+  peer.proven_ns.store(now, std::memory_order_relaxed);
+  return true;
+}
+
 Status ShmDriver::rma_impl(Rank rank, RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset,
                            const iovec* pieces, int count, std::size_t size, Token) {
   const Peer* peer = peer_at(rank);
   if (peer == nullptr) return Status::failed;
   const bool in_segment = op == RmaOp::get && BroadcastSegment::is_named_by(rkey);
-  if (!in_segment && !peer->readable.load(std::memory_order_acquire)) return Status::failed;
+  if (!in_segment && (!peer->readable.load(std::memory_order_acquire) || !is_same_process(*peer)))
+    return Status::failed;
   constexpr std::size_t worth_asking = 128 * 1024;
   const bool asks = op == RmaOp::get && size >= worth_asking;
   const std::uint64_t begin = asks ? context_->now_ns() : 0;

@@ -51,6 +51,7 @@ struct alignas(line_size) Peer {
   std::atomic<bool> readable{false};               ///< rma() can work
   std::atomic<const std::byte*> segment{nullptr};  ///< the peer's SleepPage and the segment behind it
   RemoteProcess process;
+  mutable std::atomic<std::uint64_t> proven_ns{0};  ///< when the nonce of `process` was last read; 0: never
 
   RxCursor cursor;  ///< ahead of `rx`, where the engine looks ahead
 

@@ -79,6 +79,7 @@ class ShmDriver final : public Driver {
   bool anything_there();
   int report();
   void finish_endings();
+  bool is_same_process(const Peer&) const;
 
   // control.cpp, connections.cpp
   bool open_descriptors(std::string* reason);

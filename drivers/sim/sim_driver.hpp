@@ -24,7 +24,7 @@ namespace canele::drivers::sim {
 
 class SimDriver final : public Driver {
  public:
-  static constexpr int shared_line_count = 16;
+  static constexpr int shared_line_count = 17;
 
   Rank rank() const { return context_->rank; }
   std::uint64_t incarnation() const { return context_->incarnation; }

@@ -152,6 +152,16 @@ void TcpDriver::unblock_writers() {
   for (Link* link : writers_) link->sender.unblock();
 }
 
+/// Returns whether nothing could be written to the peer for silence_s_ seconds, because the kernel lacks memory.
+bool TcpDriver::lacks_memory_for_long(Link& link) const {
+  if (link.sender.lacks_memory() == 0) {
+    link.lacks_memory_since_ns = 0;
+    return false;
+  }
+  if (link.lacks_memory_since_ns == 0) link.lacks_memory_since_ns = last_epoll_ns_;
+  return last_epoll_ns_ - link.lacks_memory_since_ns > std::uint64_t{1'000'000'000} * static_cast<unsigned>(silence_s_);
+}
+
 /// Sends the rest of stuck frames, returns tokens, and calls ready() where it is owed.
 int TcpDriver::write_links() {
   int events = 0;
@@ -168,6 +178,12 @@ int TcpDriver::write_links() {
     }
     if (sender.error() != 0) {
       mark_readable(*link);
+      continue;
+    }
+    if (lacks_memory_for_long(*link)) {
+      fail(*link, true,
+           "the kernel has had no memory for its data for " + std::to_string(silence_s_) +
+               " s: " + net::error_text(sender.lacks_memory()));
       continue;
     }
     if (!sender.busy() && !sender.blocked() && sender.owes_ready()) {

@@ -51,6 +51,7 @@ Status Sender::send(int fd, const FrameHeader& header, const iovec* pieces, int 
   const std::size_t total = header.size + size;
   const ssize_t n = send_pieces(fd, list, used, asked < total);
   if (n < 0) return took_nothing();
+  lacks_memory_ = 0;
   const auto sent = static_cast<std::size_t>(n);
   if (sent == total) return Status::ok;
   keep_rest(header, pieces, count, sent);
@@ -74,6 +75,7 @@ Status Sender::send_small(int fd, const FrameHeader& header, const iovec* pieces
   assert(end == frame + total);
   const ssize_t n = ::send(fd, frame, total, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (n < 0) return took_nothing();
+  lacks_memory_ = 0;
   left_ = total - static_cast<std::size_t>(n);
   if (left_ > 0) {
     std::copy_n(frame + n, left_, small_);
@@ -87,14 +89,17 @@ Status Sender::send_small(int fd, const FrameHeader& header, const iovec* pieces
 
 /// Answers for a system call that failed.
 Status Sender::took_nothing() {
-  if (!is_no_room(errno)) {
-    error_ = errno;
-    return Status::failed;
-  }
-  // Interrupted or short of memory: no event will come, so poll() makes the caller try again.
-  blocked_ = errno == EAGAIN;
+  note_failure(errno);
+  if (error_ != 0) return Status::failed;
   owes_ready_ = true;
   return Status::full;
+}
+
+/// Notes why a write took nothing. Interrupted or short of memory: no event will come, so poll() tries again.
+void Sender::note_failure(int error) {
+  if (!is_no_room(error)) error_ = error;
+  blocked_ = error == EAGAIN;
+  lacks_memory_ = error == ENOBUFS || error == ENOMEM ? error : 0;
 }
 
 void Sender::keep_rest(const FrameHeader& header, const iovec* pieces, int count, std::size_t sent) {
@@ -120,10 +125,10 @@ bool Sender::push(int fd, Token* token) {
     const int used = gather(list, 0, rest_.data() + at_, rest_.size() - at_, &asked);
     const ssize_t n = send_pieces(fd, list, used, asked < left_);
     if (n < 0) {
-      if (!is_no_room(errno)) error_ = errno;
-      blocked_ = errno == EAGAIN;
+      note_failure(errno);
       return false;
     }
+    lacks_memory_ = 0;
     auto sent = static_cast<std::size_t>(n);
     blocked_ = sent < asked;
     pushed += sent;

@@ -43,17 +43,21 @@ class Sender {
   void owe_ready() { owes_ready_ = true; }
   void paid_ready() { owes_ready_ = false; }
   int error() const { return error_; }
+  /// Returns the errno of the last write if the kernel lacked memory for it, else 0.
+  int lacks_memory() const { return lacks_memory_; }
 
  private:
   void keep_rest(const FrameHeader& header, const iovec* pieces, int count, std::size_t sent);
   Status send_small(int fd, const FrameHeader& header, const iovec* pieces, int count, std::size_t size);
   Status took_nothing();
+  void note_failure(int error);
 
   std::vector<iovec> rest_;
   std::size_t at_ = 0;    ///< first piece of rest_ that is not sent
   std::size_t left_ = 0;  ///< bytes of rest_ that are not sent
   Token token_ = nullptr;
   int error_ = 0;
+  int lacks_memory_ = 0;
   bool blocked_ = false;
   bool owes_ready_ = false;
   std::byte small_[bulk_header + max_inline];  ///< the header, or the rest of a small frame

@@ -42,12 +42,13 @@ class TcpDriver final : public Driver, private Connector::Sink {
     Link(Rank peer, net::UniqueFd socket, std::string address)
         : rank(peer), fd(std::move(socket)), where(std::move(address)), receiver(peer) {}
     Rank rank;
-    bool readable = false;  ///< is in readable_.
-    bool writing = false;   ///< is in writers_.
-    bool ending = false;    ///< epoll says that the stream ends.
-    bool dead = false;      ///< failed; removed at the end of poll().
-    bool watched = true;    ///< is in the epoll set, as it was during connection set-up.
-    int unwatchable = 0;    ///< errno of an epoll_ctl that failed: the link is lost.
+    bool readable = false;                    ///< is in readable_.
+    bool writing = false;                     ///< is in writers_.
+    bool ending = false;                      ///< epoll says that the stream ends.
+    bool dead = false;                        ///< failed; removed at the end of poll().
+    bool watched = true;                      ///< is in the epoll set, as it was during connection set-up.
+    int unwatchable = 0;                      ///< errno of an epoll_ctl that failed: the link is lost.
+    std::uint64_t lacks_memory_since_ns = 0;  ///< when writes began to fail for lack of memory; 0: they do not.
     net::UniqueFd fd;
     std::string where;
     Sender sender;
@@ -83,6 +84,7 @@ class TcpDriver final : public Driver, private Connector::Sink {
   int read_all(int* budget);
   int read_readable(int* budget);
   int write_links();
+  bool lacks_memory_for_long(Link& link) const;
   void check_links();
   void set_timer(bool soon);
   void unblock_writers();

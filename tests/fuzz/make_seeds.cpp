@@ -140,7 +140,8 @@ void packets(const fs::path& to) {
 void one_sided(const fs::path& to) {
   constexpr unsigned put = first_one_sided + 2, get = put + 1, got = put + 2, atomic = put + 3, result = put + 4,
                      notify = put + 5, flush = put + 6, executed = put + 7, failed = put + 8, notified = put + 9,
-                     attach = put - 2, detach = put - 1, acknowledged = 1, notifies = 3, by_message = 4;
+                     attach = put - 2, detach = put - 1, attached = put + 10, acknowledged = 1, notifies = 3,
+                     by_message = 4;
   const auto chunk = [](Seed& seed, unsigned type, std::initializer_list<unsigned> operands) -> Seed& {
     seed(Step::built)({0, 0, type})(operands);
     return seed({0});
@@ -162,6 +163,12 @@ void one_sided(const fs::path& to) {
     for (const unsigned lane : {1u, 2u})
       chunk(target, put, {0, lane, lane, by_message + notifies, 2, of_100, 1, of_100, of_100});
     chunk(target, detach, {0, 1, 0})(Step::revoke)({1}).write(to, "packet", "one-sided-target-" + std::to_string(job));
+    Seed permitted;  // rank 1 permits us to access its memory by ourselves, and takes that back
+    permitted({job})(Step::access)({0, 0, 2, of_100, 3});
+    chunk(permitted, attached, {0, 1, 0, 0, 0, 3, 24, 24})(Step::line)({0, 128 + 16, 0, 3, 0, 0, 0, 0});
+    for (const unsigned kind : {0u, 1u}) permitted(Step::access)({kind, 0, 2, of_64k, 3});
+    permitted(Step::line)({0, 16, 0, 3, 0, 0, 0, 0})(Step::access)({0, 0, 2, of_64k, 3})(Step::fails)({0});
+    permitted.write(to, "packet", "one-sided-permitted-" + std::to_string(job));
     Seed origin;
     origin({job});
     for (const unsigned kind : {0u, 1u, 2u, 3u, 4u}) origin(Step::access)({kind, 0, 2, kind == 2 ? 2u : of_100, 3});

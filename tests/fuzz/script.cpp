@@ -15,7 +15,7 @@ wire::Type type_of(std::uint8_t byte) {
   constexpr auto number = [](wire::Type type) { return static_cast<unsigned>(type); };
   constexpr unsigned first = number(wire::Type::blocked_reply) + 2, from = 240;
   constexpr unsigned later = number(wire::Type::attach) - number(wire::Type::multicast_rts);
-  constexpr unsigned one_sided = number(wire::Type::notified) + 2 - number(wire::Type::attach);
+  constexpr unsigned one_sided = number(wire::Type::attached) + 2 - number(wire::Type::attach);
   if (byte >= from) return static_cast<wire::Type>(number(wire::Type::multicast_rts) + (byte - from) % later);
   if (byte >= first_one_sided)
     return static_cast<wire::Type>(number(wire::Type::attach) + (byte - first_one_sided) % one_sided);
@@ -235,6 +235,13 @@ Bytes Script::one_sided(wire::Type type, wire::Head& head) {
     case wire::Type::executed:
       head.tag = begun - input_.byte();
       break;
+    case wire::Type::attached: {
+      head.tag = (access != nullptr ? access->attaches : 0) - input_.byte();
+      const std::uint8_t word = input_.byte(), generation = input_.byte(), get = input_.byte(), put = input_.byte();
+      append(payload, wire::Attached{word, generation, get, put, 0});
+      payload.resize(payload.size() + get + put, std::byte{7});
+      break;
+    }
     case wire::Type::notified:
       head.tag = (access != nullptr ? access->notifications : 0) - input_.byte();
       break;
@@ -248,7 +255,7 @@ Bytes Script::one_sided(wire::Type type, wire::Head& head) {
 
 /// Returns the payload that a chunk of this type has; some types also need a head of their own.
 Bytes Script::payload_of(wire::Type type, wire::Head& head) {
-  if (type >= wire::Type::attach && type <= wire::Type::notified) return one_sided(type, head);
+  if (type >= wire::Type::attach && type <= wire::Type::attached) return one_sided(type, head);
   Bytes payload;
   switch (type) {
     case wire::Type::eager_sync:
@@ -341,10 +348,13 @@ void Script::put_chunk(Bytes& packet, bool first) {
 
 /// Lets rank 1 write anything into the lines that it shares with us.
 void Script::write_line() {
-  drivers::SharedLine& line = job_.driver(0).line(input_.flag(), input_.byte());
+  const bool ours = input_.flag();
+  const std::uint8_t which = input_.byte();
+  drivers::SharedLine& line = job_.driver(0).line(ours, which);
   std::atomic<std::uint64_t>& word = line.words[input_.below(2)];
   const std::uint64_t generation = input_.byte(), low = input_.number<std::uint32_t>();
-  word.store(generation << 32 | low);
+  constexpr std::uint64_t open_permit = std::uint64_t{1} << 63;
+  word.store((which >= 128 ? open_permit : 0) | generation << 32 | low);
 }
 
 void Script::post_multicast(std::uint8_t which) {

@@ -24,7 +24,7 @@ enum class Like : std::uint8_t { shm, tcp, ofi, count };
 
 class WireDriver final : public drivers::Driver {
  public:
-  static constexpr int lines = 16;
+  static constexpr int lines = 17;
 
   explicit WireDriver(Like like);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""All patches still apply, each with a catcher and a line in the README; and run_mutations.py detects when one does
+"""All patches still apply, each with a catcher and a line in planted.md; and run_mutations.py detects when one does
 not.
 
 Run by ctest (label tools). Builds nothing: the campaign is `tests/run.sh --soak --only packages,soak-mutations`.
@@ -36,7 +36,7 @@ class Planted(unittest.TestCase):
         self.assertEqual(run_mutations.check(patches), [])
 
     def test_all_are_in_the_map(self):
-        page = (HERE / "README.md").read_text(encoding="utf-8")
+        page = (HERE / "planted.md").read_text(encoding="utf-8")
         for patch in HERE.glob("*.patch"):
             self.assertRegex(page, rf"(?m)^\| {patch.stem[:2]} \|", patch.name)
 

@@ -62,7 +62,8 @@ CANELE_API int canele_memory_allocate(canele_engine_t *engine, size_t length, co
 
 /** Revokes all keys of the memory, and frees the handle. Operations that come later end with CANELE_EREVOKED at their
  * origin. From the return on, no rank accesses the memory. Blocks until the library has sent the data of gets, and has
- * received that of large puts, that it has begun to serve. CANELE_EDEADLK: called in a callback while there are such
+ * received that of large puts, that it has begun to serve, and until accesses by ranks of this host that have begun are
+ * over. CANELE_EDEADLK: called in a callback while there are such
  * accesses; the keys stay valid. */
 CANELE_API int canele_memory_free(canele_memory_t *memory);
 

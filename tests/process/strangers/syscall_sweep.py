@@ -36,8 +36,10 @@ FAULTS = {
 }
 
 
-# With --on: a kernel that answers EAGAIN for ever says that the other end does nothing. To wait is right then.
-WAITS = {(call, "EAGAIN") for call in "send sendmsg recv recvmsg readv accept4 connect".split()}
+# With --on: a kernel that answers so for ever says that the other end does nothing, or that no event has come. To wait
+# is right then.
+WAITS = {("epoll_wait", "EINTR")}
+WAITS |= {(call, "EAGAIN") for call in "send sendmsg recv recvmsg readv accept4 connect".split()}
 
 
 def job(drivers, call, error, at, on):

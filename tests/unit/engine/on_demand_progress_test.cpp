@@ -21,7 +21,7 @@ namespace canele::test {
 namespace {
 
 /// An event that another thread signals once.
-class Event {
+class Signal {
  public:
   void happen() {
     const std::lock_guard guard(mutex_);
@@ -39,7 +39,7 @@ class Event {
   bool happened_ = false;
 };
 
-void tell(canele_request_t*, unsigned, void* event) { static_cast<Event*>(event)->happen(); }
+void tell(canele_request_t*, unsigned, void* event) { static_cast<Signal*>(event)->happen(); }
 
 struct OnDemandKind {
   const char* driver;
@@ -65,7 +65,7 @@ TEST_P(OnDemandKinds, LargeMessagesMoveWhileNobodyIsInTheLibrary) {
     const auto out = pattern(length, round);
     std::vector<std::uint8_t> in(length);
     canele_request_t send{}, receive{};
-    Event sent, received;
+    Signal sent, received;
     ASSERT_EQ(canele_irecv(s_[1], 0, round, CANELE_TAG_EXACT, in.data(), in.size(), &receive), CANELE_OK);
     ASSERT_EQ(canele_request_on_event(&receive, CANELE_EVENT_FINALIZED, tell, &received), CANELE_OK);
     ASSERT_EQ(canele_isend(s_[0], 1, round, out.data(), out.size(), &send), CANELE_OK);
@@ -217,7 +217,7 @@ TEST(OnDemandBesideWorker, HelpsWhileTheWorkerIsInACallback) {
     ASSERT_EQ(canele_worker_use(job.handle(rank), CANELE_WORKER_BOUND | CANELE_WORKER_IDLE), CANELE_OK);
   for (int round = 0; round < 20; ++round) {
     struct Two {
-      Event entered, second, left;
+      Signal entered, second, left;
     } two;
     int in[2] = {}, out[2] = {round, round + 1};
     canele_request_t receive[2]{}, send[2]{};

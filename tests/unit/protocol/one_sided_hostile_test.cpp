@@ -30,11 +30,27 @@ Bytes operator+(Bytes to, const T& value) {
 }
 Bytes flags(std::uint32_t value = 0) { return Bytes() + value; }
 
-/// Rank 1 owns memory; rank 0 sends it any chunk.
-class OneSidedHostile : public testing::Test {
+/// Rank 0 sends rank 1 any chunk.
+class OneSidedChunks : public testing::Test {
+ protected:
+  OneSidedChunks() { meet(job_, job_.open("s")); }
+
+  /// Returns rank 1's verdict on a chunk from rank 0.
+  comm::Verdict give(Type type, std::uint64_t tag, std::uint32_t index, const Bytes& payload, std::uint16_t lane = 0) {
+    return give_packet(job_, chunk(type, tag, index, lane, payload));
+  }
+  void expect_violation(const char* text, Type type, std::uint64_t tag, std::uint32_t index, const Bytes& payload,
+                        std::uint16_t lane = 0) {
+    EXPECT_STREQ(reason(give(type, tag, index, payload, lane)), text);
+  }
+
+  LocalJob job_;
+};
+
+/// Rank 1 owns memory.
+class OneSidedHostile : public OneSidedChunks {
  protected:
   OneSidedHostile() : memory_(size + 2 * guard, pattern) {
-    meet(job_, job_.open("s"));
     canele_memory_options_t options{};
     options.struct_size = sizeof options;
     EXPECT_EQ(canele_memory_register(job_.handle(1), base(), size, &options, &writable_), CANELE_OK);
@@ -55,10 +71,6 @@ class OneSidedHostile : public testing::Test {
   static const comm::one_sided::Region& region_of(const canele_memory_t* memory) {
     return *reinterpret_cast<const comm::one_sided::Region*>(memory);
   }
-  /// Returns rank 1's verdict on a chunk from rank 0.
-  comm::Verdict give(Type type, std::uint64_t tag, std::uint32_t index, const Bytes& payload, std::uint16_t lane = 0) {
-    return give_packet(job_, chunk(type, tag, index, lane, payload));
-  }
   comm::Verdict attach(std::uint32_t index, const canele_memory_t* memory, std::uint64_t wrong_nonce) {
     const comm::one_sided::Region& region = region_of(memory);
     return give(Type::attach, word_of(region.handle), index, Bytes() + (region.nonce ^ wrong_nonce));
@@ -70,13 +82,8 @@ class OneSidedHostile : public testing::Test {
     EXPECT_TRUE(give(type, offset, index, payload).is_ok()) << offset << ", index " << index;
     EXPECT_EQ(rejected(), before + 1) << offset << ", index " << index;
   }
-  void expect_violation(const char* text, Type type, std::uint64_t tag, std::uint32_t index, const Bytes& payload,
-                        std::uint16_t lane = 0) {
-    EXPECT_STREQ(reason(give(type, tag, index, payload, lane)), text);
-  }
 
   static constexpr std::size_t guard = 64;
-  LocalJob job_;
   std::vector<std::byte> memory_;
   canele_memory_t *writable_ = nullptr, *readable_ = nullptr;
 };
@@ -142,6 +149,37 @@ TEST_F(OneSidedHostile, Violations) {
   expect_violation("it rejects an operation that this rank has not sent", Type::access_failed, 1, 0,
                    Bytes() + std::int32_t{CANELE_EACCESS});
   expect_violation("its program has taken notifications that this rank has not sent", Type::notified, 1, 0, {});
+}
+
+/// Permissions of a rank that attached nothing, or that says more than it may.
+TEST_F(OneSidedChunks, Permissions) {
+  const char* const unknown = "it permits accesses to memory that this rank has not attached";
+  const Bytes fits = Bytes() + wire::Attached{0, 1, 8, 0, 0} + std::uint64_t{0};
+  expect_violation(unknown, Type::attached, 1, 1, fits);
+  std::vector<std::byte> far(64);
+  canele_memory_t* memory = nullptr;
+  canele_key_t* key = nullptr;
+  unsigned char bytes[CANELE_KEY_SIZE];
+  ASSERT_EQ(canele_memory_register(job_.handle(0), far.data(), far.size(), nullptr, &memory), CANELE_OK);
+  ASSERT_EQ(canele_memory_key(memory, bytes), CANELE_OK);
+  ASSERT_EQ(canele_key_open(job_.handle(1), bytes, &key), CANELE_OK);
+  canele_request_t put{};
+  const canele_data_t data = canele_data_contiguous(far.data(), 8);
+  ASSERT_EQ(canele_put(key, 8, &data, nullptr, &put), CANELE_OK);  // rank 1 attaches it by index 1
+  ASSERT_TRUE(job_.finish(put));
+  for (const auto& [number, index] : {std::pair{0u, 1u}, {2u, 1u}, {1u, 2u}, {1u, 1u << 31}})
+    expect_violation(unknown, Type::attached, number, index, fits);
+  const char* const wrong_size = "a permission to access memory has a wrong size";
+  for (const wire::Attached& fields : {wire::Attached{0, 1, 8, 1, 0}, {0, 1, 7, 0, 0}, {0, 1, 257, 0, 0}})
+    expect_violation(wrong_size, Type::attached, 1, 1, Bytes() + fields + std::uint64_t{0});
+  expect_violation(wrong_size, Type::attached, 1, 1, Bytes(15));
+  for (const std::uint32_t word : {512u, 1u << 31, ~0u}) {
+    expect_violation("a permission to access memory names no free word", Type::attached, 1, 1,
+                     Bytes() + wire::Attached{word, 1, 8, 0, 0} + std::uint64_t{0});
+  }
+  EXPECT_EQ(canele_key_close(key), CANELE_OK);
+  EXPECT_TRUE(give(Type::attached, 1, 1, fits).is_ok()) << "the key is closed: the answer comes too late";
+  EXPECT_EQ(canele_memory_free(memory), CANELE_OK);
 }
 
 TEST_F(OneSidedHostile, LargePutsAndGets) {
