@@ -110,6 +110,7 @@ void Communicator::close() {
   if (messages_ != nullptr) canele_session_close(messages_);
   if (group_ != nullptr) canele_group_destroy(group_);
   if (agreements_ != nullptr) canele_session_close(agreements_);
+  if (native_ != nullptr) canele_session_close(native_);
   (previous_ != nullptr ? previous_->next_ : all) = next_;
   if (next_ != nullptr) next_->previous_ = previous_;
   delete this;
@@ -130,13 +131,23 @@ void close_retired() {
   }
 }
 
+/// Opens a session of the communicator at its first use. Under the lock.
+int Communicator::open_once(canele_session_t*& session, const char* suffix) {
+  if (session != nullptr) return MPI_SUCCESS;
+  return open_session(canele_session_engine(messages_), label_ + suffix, CANELE_ORDER_PER_TAG, &session);
+}
+
 int Communicator::agreements(canele_session_t** session) {
   const std::lock_guard guard(lock);
-  int code = MPI_SUCCESS;
-  if (agreements_ == nullptr) {
-    code = open_session(canele_session_engine(messages_), label_ + ".g", CANELE_ORDER_PER_TAG, &agreements_);
-  }
+  const int code = open_once(agreements_, ".g");
   *session = agreements_;
+  return code;
+}
+
+int Communicator::native(canele_session_t** session) {
+  const std::lock_guard guard(lock);
+  const int code = open_once(native_, ".u");
+  *session = native_;
   return code;
 }
 

@@ -52,6 +52,8 @@ class Communicator {
   canele_group_t* group() const { return group_; }
   /// Opens the session for operations in which only some members take part; collectives need all. Returns an MPI code.
   int agreements(canele_session_t** session);
+  /// Opens the session for messages of the native API, see bridge.cpp. Returns an MPI code.
+  int native(canele_session_t** session);
 
   MPI_Errhandler error_handler() const { return error_handler_.load(std::memory_order_relaxed); }
   void set_error_handler(MPI_Errhandler handler) { error_handler_.store(handler, std::memory_order_relaxed); }
@@ -72,6 +74,7 @@ class Communicator {
  private:
   Communicator(RanksPointer ranks, int rank, std::string label);
   ~Communicator() = default;
+  int open_once(canele_session_t*& session, const char* suffix);
   void close();
   friend void close_retired();
   friend void close_groups();
@@ -90,6 +93,7 @@ class Communicator {
   RanksPointer ranks_;
   std::string label_;
   canele_session_t* agreements_ = nullptr;  // guarded by the lock in communicator.cpp
+  canele_session_t* native_ = nullptr;      // guarded by the lock in communicator.cpp
   std::atomic<nm_session_s*> nmad_{nullptr};
   std::string name_;                       // guarded by the lock in communicator.cpp
   bool retired_ = false, in_use_ = false;  // guarded by the lock in communicator.cpp

@@ -40,7 +40,8 @@ inline constexpr std::string_view kFunctionsOfClass[kCallClasses] = {
     " MPI_Type_commit MPI_Type_contiguous MPI_Type_create_hindexed MPI_Type_create_hvector MPI_Type_create_resized"
     " MPI_Type_create_struct MPI_Type_dup MPI_Type_free MPI_Type_get_contents MPI_Type_get_envelope"
     " MPI_Type_get_extent MPI_Type_get_name MPI_Type_get_true_extent MPI_Type_indexed MPI_Type_set_name MPI_Type_size"
-    " MPI_Type_vector nm_mpi_comm nm_mpi_nmad_dest "};
+    " MPI_Type_vector nm_mpi_comm nm_mpi_nmad_dest canele_mpi_comm_rank canele_mpi_data_get canele_mpi_data_release"
+    " canele_mpi_engine canele_mpi_job_rank canele_mpi_session "};
 
 /// One of the functions above.
 class Function {

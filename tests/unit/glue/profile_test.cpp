@@ -38,7 +38,7 @@ std::size_t times(const std::string& text, const std::string& what) {
 }
 
 TEST(Function, KnowsItsNameAndClass) {
-  constexpr Function send("MPI_Send"), last("nm_mpi_nmad_dest");
+  constexpr Function send("MPI_Send"), last("canele_mpi_session");
   EXPECT_STREQ(send.name(), "MPI_Send");
   EXPECT_EQ(send.call_class(), CallClass::blocking);
   EXPECT_EQ(send.index(), 0U);
