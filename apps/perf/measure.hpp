@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "huge_array.hpp"
 #include "job.hpp"
 #include "options.hpp"
 
@@ -41,7 +42,7 @@ class Stream {
   /// Returns the next session and tag, in turn. Both ranks get equal turns if they send and receive equally often.
   Turn next();
 
-  std::vector<std::byte> out, in;
+  HugeArray<std::byte> out, in;
   std::vector<canele_request_t> requests;
   std::vector<canele_request_t*> pointers;
 
