@@ -36,9 +36,9 @@ FAULTS = {
 }
 
 
-# With --on: a kernel that answers so for ever says that the other end does nothing, or that no event has come. To wait
-# is right then.
-WAITS = {("epoll_wait", "EINTR")}
+# With --on: to wait is right where a kernel answers for ever that the other end does nothing, that no event has come,
+# that a signal came in between, or that the memory for a list of processors is lacking.
+WAITS = {("epoll_wait", "EINTR"), ("fallocate", "EINTR"), ("membarrier", "ENOMEM")}
 WAITS |= {(call, "EAGAIN") for call in "send sendmsg recv recvmsg readv accept4 connect".split()}
 
 
