@@ -46,6 +46,8 @@ class WakeSet {
   virtual ~WakeSet() = default;
   /// Adds a descriptor whose readability ends wait(). Returns false if that is not possible.
   virtual bool watch(int descriptor) noexcept = 0;
+  /// Takes a descriptor out again. Any thread.
+  virtual void unwatch(int descriptor) noexcept = 0;
   /// Sleeps until a watched descriptor is readable or the bell has rung, at most timeout_ns. May return early.
   virtual void wait(std::uint64_t timeout_ns) noexcept = 0;
   /// Rings the bell, for this wait() and the next ones, until quiet(). Any thread.

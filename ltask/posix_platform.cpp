@@ -32,6 +32,7 @@
 #include <span>
 #include <utility>
 
+#include "ltask/log_sink.hpp"
 #include "ltask/platform.hpp"
 #include "ltask/write_quietly.hpp"
 
@@ -155,6 +156,7 @@ class PosixWakeSet final : public WakeSet {
     event.data.fd = descriptor;
     return epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0;
   }
+  void unwatch(int descriptor) noexcept override { epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr); }
   void wait(std::uint64_t timeout_ns) noexcept override {
     constexpr std::uint64_t longest_ms = 3'600'000;
     epoll_event events[8];
@@ -457,6 +459,7 @@ class PosixPlatform final : public Platform {
   long process() noexcept override { return getpid(); }
 
   void log(LogLevel level, std::string_view text) noexcept override {
+    if (ltask::log_to_sink(level, text)) return;
     try {
       ltask::write_quietly(STDERR_FILENO, log_lines(level, text));
     } catch (const std::bad_alloc&) {

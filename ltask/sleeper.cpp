@@ -19,7 +19,7 @@ bool Sleeper::try_claim() noexcept {
 }
 
 void Sleeper::sleep(std::uint64_t timeout_ns, Called called) noexcept {
-  if (!marked_.exchange(false, std::memory_order_seq_cst) && !called()) set_->wait(timeout_ns);
+  if (!must_not_sleep() && !called()) set_->wait(timeout_ns);
 }
 
 void Sleeper::release() noexcept {

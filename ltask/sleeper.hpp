@@ -45,6 +45,9 @@ class Sleeper {
   /// try_claim() and a last check for work. Returns at once if `called`, because an earlier sleeper may have consumed a
   /// wake() from before the claim.
   void sleep(std::uint64_t timeout_ns, Called called = {}) noexcept;
+  /// For a program that has claimed the sleep, and sleeps on descriptor() by itself: returns true if it must not,
+  /// because wake() was called.
+  bool must_not_sleep() noexcept { return marked_.exchange(false, std::memory_order_seq_cst); }
   /// Ends the claim, and wakes the threads that wait for its end.
   void release() noexcept;
   /// Waits for the end of another thread's claim, at most timeout_ns.

@@ -54,6 +54,10 @@ class SimWakeSet final : public WakeSet {
     machine_.bells.listen(descriptor, [this] { stir(); });
     return true;
   }
+  void unwatch(int descriptor) noexcept override {
+    std::erase_if(real_, [descriptor](const pollfd& one) { return one.fd == descriptor; });
+    if (std::erase(watched_, descriptor) != 0) machine_.bells.listen(descriptor, nullptr);
+  }
   void wait(std::uint64_t timeout_ns) noexcept override {
     const bool readable = std::any_of(watched_.begin(), watched_.end(),
                                       [this](int descriptor) { return machine_.bells.readable(descriptor); });

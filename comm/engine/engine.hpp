@@ -101,7 +101,13 @@ class Engine final : public Context, public ltask::ProgressSource {
     return tasks.has_work() || (there != nullptr && there->has_work(platform.current_unit()));
   }
   void sleep(std::uint64_t timeout_ns, ltask::Called called = {}) override;
-  /// Sleeps on the drivers. Returns false, without doing anything, if another thread does so already.
+  /// The beginning of a sleep on the drivers: occupied: another thread sleeps there; busy: there is something to do;
+  /// armed: the caller may sleep, and calls end_sleep() after it.
+  enum class SleepBegin : std::uint8_t { occupied, busy, armed };
+  SleepBegin begin_sleep() CANELE_NOT_UNDER_LOCK;
+  void end_sleep() CANELE_NOT_UNDER_LOCK;
+  /// Sleeps on the drivers. Returns false, without doing anything, if another thread does so already. A program that
+  /// sleeps there leaves to the caller.
   bool try_sleep(std::uint64_t timeout_ns, ltask::Called called) CANELE_NOT_UNDER_LOCK;
   void wake() override { sleeper.wake(); }
   /// Interface of the on-demand thread, which tells when help is needed; see
@@ -317,6 +323,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   void warm();
   void resume_expired();
   std::uint64_t until_expired();
+  bool relieve_program();
   std::uint64_t polls_so_far() const;
   std::uint64_t posts_so_far() const;
   int step_drivers();

@@ -280,11 +280,39 @@ std::uint64_t Engine::until_expired() {
   return deadline > now ? deadline - now : 0;
 }
 
-bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
-  if (!sleeper.try_claim()) return false;
+Engine::SleepBegin Engine::begin_sleep() {
+  if (!sleeper.try_claim()) return SleepBegin::occupied;
   const bool armed = arm();
   watch.armed(armed);
-  if (armed) {
+  if (armed) return SleepBegin::armed;
+  end_sleep();
+  return SleepBegin::busy;
+}
+
+void Engine::end_sleep() {
+  disarm();
+  for (DriverInstance* instance : driver_set.system)
+    instance->turns.store(0, std::memory_order_relaxed);  // all are due: see due()
+  sleeper.release();
+}
+
+/// Takes the drivers over from a program that sleeps on them. Not for the on-demand thread, which may leave at any time
+/// without a word to the program. Returns true if the claim may be free now.
+bool Engine::relieve_program() {
+  if (progress.on_demand.is_caller()) return false;
+  ProgramSleep& sleep = progress.program_sleep;
+  if (sleep.sleeper.load(std::memory_order_acquire) == nullptr) return !sleeper.occupied();
+  const std::lock_guard guard(sleep.mutex);
+  ProgramSleeper* const program = sleep.sleeper.load(std::memory_order_relaxed);
+  if (program != nullptr) program->leave();
+  return true;
+}
+
+bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
+  SleepBegin begin = begin_sleep();
+  while (begin == SleepBegin::occupied && relieve_program()) begin = begin_sleep();
+  if (begin == SleepBegin::occupied) return false;
+  if (begin == SleepBegin::armed) {
     CANELE_COVER(slept_armed);
     const bool on_worker = progress.worker.is_caller() || progress.on_demand.is_caller();
     counters.add_shared(on_worker ? Counter::worker_parks : Counter::waiter_parks);
@@ -293,14 +321,11 @@ bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
                   called);
     if (on_worker) counters.add_shared(Counter::worker_wakes);
     wake_on_demand_thread();  // from now on this thread may be stuck
+    end_sleep();
   } else {
     CANELE_COVER(sleep_not_armed);
     platform.yield();  // another thread is at work, or there is work
   }
-  disarm();
-  for (DriverInstance* instance : driver_set.system)
-    instance->turns.store(0, std::memory_order_relaxed);  // all are due: see due()
-  sleeper.release();
   diagnostics.check_hang(*this);
   return true;
 }

@@ -16,6 +16,7 @@
 #include "comm/engine/core_siblings.hpp"
 #include "comm/engine/deferred_work.hpp"
 #include "comm/engine/poll_yield.hpp"
+#include "comm/engine/program_sleep.hpp"
 #include "comm/engine/waiters.hpp"
 #include "ltask/idle.hpp"
 #include "ltask/on_demand_progress.hpp"
@@ -59,6 +60,7 @@ struct ProgressState {
   std::size_t long_message = ~std::size_t{0};  ///< bytes from which a message over a system-call driver takes long
   Polls empty_polls;                           ///< polls that found nothing
   CoreSiblings core_siblings;                  ///< ranks on the same unit; constant, but for what all_wait() notes
+  ProgramSleep program_sleep;
 };
 
 }  // namespace canele::comm

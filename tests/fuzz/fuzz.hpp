@@ -90,6 +90,7 @@ inline bool is_printable(std::string_view text) {
 class NoSleep final : public WakeSet {
  public:
   bool watch(int) noexcept override { return true; }
+  void unwatch(int) noexcept override {}
   void wait(std::uint64_t) noexcept override {}
   void ring() noexcept override {}
   void quiet() noexcept override {}

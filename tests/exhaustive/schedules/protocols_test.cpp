@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <map>
 
 #include "comm/engine/waiters.hpp"
 #include "ltask/event_count.hpp"
@@ -19,6 +18,7 @@
 #include "ltask/task.hpp"
 #include "ltask/worker.hpp"
 #include "tests/exhaustive/schedules/every_order.hpp"
+#include "tests/exhaustive/schedules/explored_platform.hpp"
 #include "tests/exhaustive/schedules/stand_ins.hpp"
 
 namespace canele::exhaustive {
@@ -26,71 +26,6 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t for_ever = ~0ull;
-
-class ExploredPlatform final : public Platform {
- public:
-  std::uint64_t now_ns() noexcept override { return 1; }
-  std::uint64_t random() noexcept override { return 4; }
-  const char* variable(const char*) noexcept override { return nullptr; }
-  void each_variable(std::string_view, const std::function<void(std::string_view)>&) override {}
-  std::unique_ptr<PlatformThread> start_thread(const char*, std::function<void()> body) override {
-    Explorer::current()->step({"start a thread", nullptr, false, true, false});
-    return std::make_unique<Thread>(Explorer::current()->spawn(std::move(body)));
-  }
-  void relax() noexcept override { Explorer::current()->yield(); }
-  void yield() noexcept override { Explorer::current()->yield(); }
-  void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t) noexcept override {
-    Explorer& explorer = *Explorer::current();
-    explorer.call({"park", &word, true, true, false});
-    if (word.now() != expected) return;
-    bool woken = false;
-    parked_[&word].push_back(&woken);
-    const std::function<bool()> awake = [&woken] { return woken; };
-    explorer.call({"asleep on the word", &word, true, true, false}, &awake);
-  }
-  void unpark(const std::atomic<std::uint32_t>& word) noexcept override {
-    Explorer& explorer = *Explorer::current();
-    explorer.call({"unpark", &word, true, true, false});
-    for (bool* const woken : parked_[&word]) *woken = true;
-    parked_.erase(&word);
-  }
-  std::unique_ptr<WakeSet> make_wake_set(std::string*) override { return std::make_unique<Bell>(); }
-  unsigned processors() noexcept override { return 2; }
-  long process() noexcept override { return 1; }
-  void log(LogLevel, std::string_view) noexcept override {}
-
- private:
-  class Thread final : public PlatformThread {
-   public:
-    explicit Thread(int number) : number_(number) {}
-    ~Thread() override { Explorer::current()->join(number_); }
-    long native_id() const override { return number_; }
-
-   private:
-    int number_;
-  };
-  class Bell final : public WakeSet {
-   public:
-    bool watch(int) noexcept override { return true; }
-    void wait(std::uint64_t) noexcept override {
-      const std::function<bool()> rung = [this] { return rung_; };
-      Explorer::current()->call({"sleep on the bell", this, true, true, false}, &rung);
-    }
-    void ring() noexcept override {
-      Explorer::current()->call({"ring", this, true, true, false});
-      rung_ = true;
-    }
-    void quiet() noexcept override {
-      Explorer::current()->call({"quiet", this, true, true, false});
-      rung_ = false;
-    }
-
-   private:
-    bool rung_ = false;
-  };
-
-  std::map<const void*, std::vector<bool*>> parked_;  ///< the sleepers of each word
-};
 
 // ---------------------------------------------------------------------------------------------- the submission lock
 

@@ -15,8 +15,10 @@
 #include <canele/active_message.h>
 #include <canele/collectives.h>
 #include <canele/job.h>
+#include <canele/log.h>
 #include <canele/one_sided.h>
 #include <canele/post.h>
+#include <canele/wakeup.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,7 +69,8 @@ struct World {
   canele_lane_t* lane = nullptr;
   std::uint32_t slot = 0;
   canele_queue_t queue{};
-  void* payload = nullptr;  ///< of an active message, taken out of the queue
+  canele_wakeup_t* wakeup = nullptr;  ///< of `queue`
+  void* payload = nullptr;            ///< of an active message, taken out of the queue
   alignas(8) char bytes[64] = {};
 };
 World world;
@@ -206,6 +209,17 @@ void add_posts() {
   ADD(refused, canele_completion_counter_wait, world.engine, counter, std::uint64_t{1}, std::uint64_t{0});
 }
 
+void add_log() { ADD(harmless, canele_on_log, Optional<canele_log_fn>{nullptr}, Optional<void*>{nullptr}); }
+
+void add_wakeups() {
+  static canele_wakeup_t* wakeup = nullptr;
+  ADD(refused, canele_wakeup_open, world.engine, Fresh<canele_queue_t>{}, &wakeup);
+  ADD(harmless, canele_wakeup_descriptor, world.wakeup);
+  ADD(refused, canele_wakeup_arm, world.wakeup);
+  ADD(refused, canele_wakeup_disarm, world.wakeup);
+  ADD(refused, canele_wakeup_close, world.wakeup);
+}
+
 void add_one_sided() {
   static canele_data_t data = canele_data_contiguous(world.bytes, 8);
   static canele_access_options_t options = {sizeof options, {}, nullptr, 0, 0, 0}, notify = options;
@@ -334,6 +348,8 @@ void add_all() {
   add_posts();
   add_one_sided();
   add_completion();
+  add_wakeups();
+  add_log();
   add_observation();
   add_collectives();
 }
@@ -357,6 +373,7 @@ void begin_world() {
   must(canele_memory_key(world.memory, key), "key");
   must(canele_key_open(world.engine, key, &world.key), "key_open");
   must(canele_lane_open(world.engine, &world.lane), "lane_open");
+  must(canele_wakeup_open(world.engine, &world.queue, &world.wakeup), "wakeup_open");
   must(canele_notification_open(world.engine, &then, &world.slot), "notification_open");
   const int me = canele_rank(world.engine);
   world.peer = canele_size(world.engine) - 1 - me;
@@ -473,6 +490,7 @@ int fork_in_job() {
   must(canele_cancel(&world.pending), "cancel");
   if (canele_wait(&world.pending, nullptr) != CANELE_ECANCELED) ++wrong;
   must(canele_lane_close(world.lane), "lane_close");
+  must(canele_wakeup_close(world.wakeup), "wakeup_close");
   must(canele_key_close(world.key), "key_close");
   must(canele_memory_free(world.memory), "memory_free");
   must(canele_am_release(world.payload), "am_release");

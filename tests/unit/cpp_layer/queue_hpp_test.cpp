@@ -4,11 +4,13 @@
 //
 // The main thread, and threads that some tests start. All messages go to the own rank.
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <canele/post.hpp>
+#include <canele/wakeup.hpp>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -266,6 +268,29 @@ TEST_F(CppQueue, ACounterThrowsTheFirstError) {
 TEST_F(CppQueue, ACounterWithAWrongCompletionIsRefused) {
   const canele::completion wrong({17, 0, nullptr, nullptr, nullptr});
   EXPECT_EQ(code_of([&] { canele::completion_counter counter(1, wrong); }), CANELE_EINVAL);
+}
+
+TEST_F(CppQueue, AWakeupTellsOfEntries) {
+  canele::queue<int> queue(engine);
+  canele::wakeup wakeup(engine, queue);
+  const auto readable = [&](int ms) {
+    pollfd one{wakeup.descriptor(), POLLIN, 0};
+    return ::poll(&one, 1, ms) > 0;
+  };
+  std::array<canele::entry<int>, 4> room;
+  const auto arm = [&] {
+    std::size_t taken = 0;
+    while (!wakeup.arm()) taken += queue.take(room).size();
+    return taken;
+  };
+  canele::post_receive(session, 0, 23, canele::one(in), queue.entry_for());
+  EXPECT_EQ(arm(), 0u);
+  EXPECT_FALSE(readable(0));
+  session.send(0, 23, canele::one(out));
+  EXPECT_TRUE(readable(10'000));
+  wakeup.disarm();
+  EXPECT_EQ(queue.take(room).size() + arm(), 1u);
+  EXPECT_EQ(in, 42);
 }
 
 TEST_F(CppQueue, AConditionIsSet) {
