@@ -24,11 +24,11 @@ struct HugePages {
   HugePages(const HugePages<Other>&) {}
 
   Value* allocate(std::size_t count) {
-    constexpr std::size_t huge_page = 2 << 20, cache_line = 64;
+    constexpr std::size_t huge_page = 2 << 20;
     const std::size_t bytes = count * sizeof(Value);
     const bool large = bytes >= huge_page;
     void* memory = nullptr;
-    if (posix_memalign(&memory, large ? huge_page : cache_line, bytes) != 0) throw std::bad_alloc();
+    if (posix_memalign(&memory, large ? huge_page : alignof(std::max_align_t), bytes) != 0) throw std::bad_alloc();
     if (large) madvise(memory, bytes, MADV_HUGEPAGE);
     return static_cast<Value*>(memory);
   }

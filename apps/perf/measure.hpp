@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "huge_array.hpp"
 #include "job.hpp"
+#include "line_array.hpp"
 #include "options.hpp"
 
 namespace canele::perf {
@@ -42,7 +42,7 @@ class Stream {
   /// Returns the next session and tag, in turn. Both ranks get equal turns if they send and receive equally often.
   Turn next();
 
-  HugeArray<std::byte> out, in;
+  LineArray<std::byte> out, in;
   std::vector<canele_request_t> requests;
   std::vector<canele_request_t*> pointers;
 
