@@ -51,6 +51,7 @@ class BasicWakeup final : public ProgramSleeper {
   bool arm() {
     disarm();
     engine_.resume_deferred_work();
+    engine_.step();  // serves what is no event of a peer, and would wake the program again and again
     if (!listen()) return false;
     engine_.progress.waiters.enter();
     const Begin begun = begin();

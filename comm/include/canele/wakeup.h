@@ -16,7 +16,7 @@
  *     }
  *
  * While a program without a worker is armed, what arrives wakes it, and is then handled by its next call of
- * canele_queue_take or canele_progress. So it disarms before it computes.
+ * canele_wakeup_arm, canele_queue_take or canele_progress. So it disarms before it computes.
  *
  * The conventions of canele.h and post.h hold for every function below. In addition:
  * - A wakeup belongs to one thread at a time. Several wakeups, each with its queue and thread, may be armed at once.
@@ -42,7 +42,8 @@ CANELE_API int canele_wakeup_open(canele_engine_t *engine, canele_queue_t *queue
 CANELE_API int canele_wakeup_descriptor(const canele_wakeup_t *wakeup);
 
 /** Arms the wakeup: from now on, any entry that is added to the queue, and any work for the program, makes the
- * descriptor readable. It may also become readable for nothing. Arms anew if the wakeup is armed. Does not block.
+ * descriptor readable. It may also become readable for nothing. Arms anew if the wakeup is armed. Makes
+ * progress once, so callbacks may run; does not block.
  * CANELE_EAGAIN: there is something to do already; call canele_queue_take until it returns 0, then arm again.
  * CANELE_EDEADLK: called in a callback. */
 CANELE_API int canele_wakeup_arm(canele_wakeup_t *wakeup);

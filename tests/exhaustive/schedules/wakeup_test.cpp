@@ -139,7 +139,7 @@ class Networked {
     std::string why;
     comm::post::BasicWakeup<SmallEngine, EventsOf> wakeup(engine, {&mine}, engine.platform.make_wake_set(&why));
     while (!mine.take()) {
-      if (engine.step() || !wakeup.arm()) continue;
+      if (!wakeup.arm()) continue;
       wakeup.set().wait(for_ever);
       wakeup.disarm();
     }
