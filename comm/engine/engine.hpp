@@ -101,8 +101,8 @@ class Engine final : public Context, public ltask::ProgressSource {
     return tasks.has_work() || (there != nullptr && there->has_work(platform.current_unit()));
   }
   void sleep(std::uint64_t timeout_ns, ltask::Called called = {}) override;
-  /// The beginning of a sleep on the drivers: occupied: another thread sleeps there; busy: there is something to do;
-  /// armed: the caller may sleep, and calls end_sleep() after it.
+  /// Begins a program's sleep on the drivers. occupied: another thread sleeps there; busy: there is something to do;
+  /// armed: the program may sleep on descriptor(), and end_sleep() follows.
   enum class SleepBegin : std::uint8_t { occupied, busy, armed };
   SleepBegin begin_sleep() CANELE_NOT_UNDER_LOCK;
   void end_sleep() CANELE_NOT_UNDER_LOCK;

@@ -309,10 +309,12 @@ bool Engine::relieve_program() {
 }
 
 bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
-  SleepBegin begin = begin_sleep();
-  while (begin == SleepBegin::occupied && relieve_program()) begin = begin_sleep();
-  if (begin == SleepBegin::occupied) return false;
-  if (begin == SleepBegin::armed) {
+  while (!sleeper.try_claim()) {
+    if (!relieve_program()) return false;
+  }
+  const bool armed = arm();
+  watch.armed(armed);
+  if (armed) {
     CANELE_COVER(slept_armed);
     const bool on_worker = progress.worker.is_caller() || progress.on_demand.is_caller();
     counters.add_shared(on_worker ? Counter::worker_parks : Counter::waiter_parks);
@@ -321,11 +323,11 @@ bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
                   called);
     if (on_worker) counters.add_shared(Counter::worker_wakes);
     wake_on_demand_thread();  // from now on this thread may be stuck
-    end_sleep();
   } else {
     CANELE_COVER(sleep_not_armed);
     platform.yield();  // another thread is at work, or there is work
   }
+  end_sleep();
   diagnostics.check_hang(*this);
   return true;
 }

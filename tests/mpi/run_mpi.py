@@ -244,7 +244,7 @@ class Nulls(unittest.TestCase):
 
 
 class Symbols(unittest.TestCase):
-    """The library exports MPI_, PMPI_, MPIX_, nm_, piom_, padico_ and Fortran's mpi_..._ names, and no others."""
+    """The library exports MPI_, PMPI_, MPIX_, canele_mpi_, nm_, piom_, padico_ and Fortran's mpi_..._ names, no others."""
 
     def test_exports(self):
         lines = run("nm", "-D", "--defined-only", os.path.join(LIB, "libcanele_mpi.so")).stdout.splitlines()
@@ -253,7 +253,7 @@ class Symbols(unittest.TestCase):
             _, kind, name = line.split()[-3:]
             if kind != "A":
                 names[name.split("@")[0]] = kind
-        odd = [name for name in names if not re.match(r"^(P?MPIX?_|nm_|piom_|padico_|mpi_\w+_$)", name)]
+        odd = [name for name in names if not re.match(r"^(P?MPIX?_|canele_mpi_|nm_|piom_|padico_|mpi_\w+_$)", name)]
         self.assertEqual(odd, [])
         with open(os.path.join(SOURCE, "starpu_glue/mpi/include/mpi.h"), encoding="utf-8") as file:
             declared = re.findall(r"^CANELE_MPI_DECLARE\([\w ]+, (\w+),", file.read(), re.M)

@@ -4,6 +4,10 @@
 // functions.
 #pragma once
 
+// clang-format off: before all else
+#include "tests/exhaustive/schedules/stand_ins.hpp"
+// clang-format on
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -13,7 +17,6 @@
 #include <vector>
 
 #include "ltask/platform.hpp"
-#include "tests/exhaustive/schedules/stand_ins.hpp"
 
 namespace canele::exhaustive {
 
