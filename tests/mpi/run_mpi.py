@@ -244,7 +244,7 @@ class Nulls(unittest.TestCase):
 
 
 class Symbols(unittest.TestCase):
-    """The library exports MPI_, PMPI_, MPIX_, canele_mpi_, nm_, piom_, padico_ and Fortran's mpi_..._ names, no others."""
+    """The library exports MPI_, PMPI_, MPIX_, canele_mpi_, nm_, piom_, padico_, and Fortran's mpi_..._ names only."""
 
     def test_exports(self):
         lines = run("nm", "-D", "--defined-only", os.path.join(LIB, "libcanele_mpi.so")).stdout.splitlines()
