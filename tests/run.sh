@@ -77,6 +77,11 @@ parse_arguments() {
   if [[ -n $only ]]; then
     IFS=, read -r -a stages <<<"$only"
   fi
+  local stage
+  for stage in "${stages[@]}"; do
+    [[ " ${quick_stages[*]} ${full_stages[*]} ${soak_stages[*]} " == *" $stage "* ]] ||
+      fail "there is no stage '$stage'; --stages lists them"
+  done
   [[ " ${stages[*]} " != *" install "* ]] || last_before_ahead=install # StarPU is built on what is installed
 }
 
