@@ -222,8 +222,9 @@ class Wait {
   }
 
   /// Serves other ranks, which access this one's memory. More of their operations may come soon, and each costs a long
-  /// turn less in a short wait. Returns true if this wait has ended.
-  bool serves_on() {
+  /// turn less in a short wait. Returns true if this wait has ended. Out of line: a second copy of the spin in this
+  /// class keeps the compiler from inlining the first one into canele_wait.
+  [[gnu::noinline, gnu::cold]] bool serves_on() {
     return engine_->progress.waiters.present() == 1 && engine_->spin_again([this] { return done_quickly(); });
   }
 
