@@ -140,12 +140,15 @@ TEST_P(Wakeups, EntriesOfOtherThreadsWakeTheProgram) {
   std::uint64_t got = 0;
   loop.receive(sessions_[0], 1, 2, &got, sizeof got);
   loop.arm();
+  std::atomic<bool> over{false};
   std::thread other([&] {
     tell(2);
-    while (std::atomic_ref(got).load() != 2) canele_progress(job_.handle(0));
+    while (!over) canele_progress(job_.handle(0));
   });
-  ASSERT_TRUE(loop.await(1));
+  EXPECT_TRUE(loop.await(1));
+  over = true;
   other.join();
+  EXPECT_EQ(got, 2u);
 }
 
 /// A thread that waits takes the drivers over from the program, and wakes it when it leaves.
