@@ -18,8 +18,8 @@ constinit std::atomic<const Kept*> current{nullptr};
 
 }  // namespace
 
-void set_log_sink(void (*call)(int level, const char* text, void* argument), void* argument) {
-  auto* const made = new Kept{{call, argument}, current.load(std::memory_order_relaxed)};
+void set_log_sink(LogSink sink) {
+  auto* const made = new Kept{sink, current.load(std::memory_order_relaxed)};
   while (!current.compare_exchange_weak(made->before, made, std::memory_order_release, std::memory_order_relaxed)) {
   }
 }

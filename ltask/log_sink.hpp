@@ -17,8 +17,8 @@ struct LogSink {
   void* argument = nullptr;
 };
 
-/// Sets the sink; nullptr: stderr. Throws std::bad_alloc.
-void set_log_sink(void (*call)(int level, const char* text, void* argument), void* argument);
+/// Sets the sink; call = nullptr: stderr. Throws std::bad_alloc.
+void set_log_sink(LogSink sink);
 /// Gives the text to the sink. Returns false if there is none, or no memory for a copy of the text.
 bool log_to_sink(LogLevel level, std::string_view text) noexcept;
 

@@ -15,7 +15,7 @@ static_assert(static_cast<int>(canele::LogLevel::error) == CANELE_LOG_ERROR &&
               static_cast<int>(canele::LogLevel::debug) == CANELE_LOG_DEBUG);
 
 int canele_on_log(canele_log_fn callback, void* argument) try {
-  canele::ltask::set_log_sink(callback, argument);
+  canele::ltask::set_log_sink({callback, argument});
   return CANELE_OK;
 } catch (...) {
   return caught();

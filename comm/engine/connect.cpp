@@ -312,7 +312,7 @@ static bool is_same_process(Peer& peer, const DriverInstance& instance) {
 
 /// Divides the shared lines of a pair: the first ones are for messages, the others for permits.
 void divide_lines(const drivers::SharedLines& all, Rail& rail) {
-  constexpr int for_messages = 16;
+  constexpr int for_messages = 16;  // part of the wire format: both ends number permits from there
   rail.lines = rail.permits = all;
   rail.lines.count = std::min(all.count, for_messages);
   rail.permits.count = all.count - rail.lines.count;

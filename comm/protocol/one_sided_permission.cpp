@@ -17,7 +17,7 @@ namespace {
 using drivers::MemoryKey;
 using drivers::RmaOp;
 
-constexpr std::uint32_t words_in_line = 8;
+constexpr std::uint32_t words_in_line = sizeof(drivers::SharedLine::words) / sizeof(AccessPermit::Word);
 
 std::uint32_t words_of(const Rail& rail) { return static_cast<std::uint32_t>(rail.permits.count) * words_in_line; }
 AccessPermit permit_at(drivers::SharedLine* lines, std::uint32_t word) {

@@ -14,7 +14,7 @@
 #include "comm/protocol/send.hpp"
 #include "comm/rendezvous/choose.hpp"
 #include "comm/rendezvous/receiver_initiated.hpp"
-#include "comm/state/payload.hpp"
+#include "comm/state/driver_copy.hpp"
 #include "comm/wire/wire.hpp"
 #include "ltask/coverage.hpp"
 
@@ -42,22 +42,9 @@ std::uint64_t wanted(const Request& receive) {
   return std::min<std::uint64_t>(receive.status_length, receive.data.length);
 }
 
-/// Copies bytes [at, at + size) of the message, by as many calls as its pieces need. Returns whether all could be
-/// copied.
+/// Copies bytes [at, at + size) of the message. Returns whether all could be copied.
 bool copy_range(RmaCopy& copy, std::uint64_t at, std::uint64_t size) {
-  while (size > 0) {
-    iovec pieces[64];
-    std::size_t covered = 0;
-    const std::uint64_t most = std::min<std::uint64_t>(size, copy.driver->capabilities().max_rma);
-    const int count = data::pieces(copy.request->data, at, most, pieces, 64, &covered);
-    if (count == 0) return false;
-    const Status status = copy.driver->rma(copy.peer->rank, copy.op, {copy.rkey.bytes, copy.rkey.size}, at, pieces,
-                                           count, covered, nullptr);
-    if (status != Status::ok) return false;
-    at += covered;
-    size -= covered;
-  }
-  return true;
+  return copy_by_driver({*copy.driver, copy.peer->rank, copy.rkey}, copy.op, at, copy.request->data, at, size);
 }
 
 /// Copies some chunks, outside the lock, on any thread that makes progress. Submits itself again until none is left.
