@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::size_t records = 4, longest_record = 40'000, guard = 64, part_size = records * longest_record + guard;
 constexpr std::size_t temporary_size = 20'000;
+constexpr std::size_t sums = 3000, sums_at = sizeof(std::uint64_t), parts_at = sums_at + sums * sizeof(std::uint64_t);
 constexpr std::uint64_t key_tag = 1, end_tag = 2;
 
 /// The bytes of record `number` of an origin: words that all hold the number.
@@ -56,7 +57,7 @@ class OneSidedRank {
   void run(canele_engine_t* engine) {
     engine_ = engine;
     const auto ranks = static_cast<std::size_t>(world_.ranks());
-    make_window(sizeof(std::uint64_t) + ranks * part_size);
+    make_window(parts_at + ranks * part_size);
     peers_.resize(ranks);
     must(canele_session_open(engine, "keys", CANELE_ORDER_PER_TAG, &session_));
     temporary_.assign(temporary_size, std::byte{0});
@@ -92,7 +93,13 @@ class OneSidedRank {
     canele_session_close(session);
   }
   std::uint64_t completed = 0, added = 0, added_perhaps = 0;
-  std::uint64_t word() const { return window_.empty() ? last_word_ : word_at(window_.data()); }
+  /// How often each of the sums was, and may have been, added to by this rank.
+  std::vector<std::uint64_t> summed = std::vector<std::uint64_t>(sums), summed_perhaps = summed;
+  /// The word, and behind it the sums, that all ranks add to.
+  std::uint64_t word(std::size_t index = 0) const {
+    const std::byte* const shared = window_.empty() ? last_words_.data() : window_.data();
+    return shared != nullptr ? word_at(shared, index * sizeof(std::uint64_t)) : 0;
+  }
   std::string state() const { return "rank " + std::to_string(rank_) + " " + doing_; }
 
  private:
@@ -109,6 +116,7 @@ class OneSidedRank {
     std::uint64_t notified = 0;  ///< notifications sent to it
     std::uint64_t told = 0;      ///< notifications that have come from it
     std::uint64_t last_sum = 0;
+    std::vector<std::uint64_t> last_sums = std::vector<std::uint64_t>(sums);
     bool lost = false;
   };
 
@@ -171,7 +179,7 @@ class OneSidedRank {
     const int peer = static_cast<int>(dice_.under(peers_.size()));
     Remote& remote = peers_[static_cast<std::size_t>(peer)];
     if (remote.key == nullptr || remote.lost) return;
-    switch (dice_.under(5)) {
+    switch (dice_.under(6)) {
       case 0:
       case 1:
         return put_some(peer, remote);
@@ -179,13 +187,15 @@ class OneSidedRank {
         return get_one(peer, remote);
       case 3:
         return access_temporary(peer, remote);
+      case 4:
+        return sum_some(peer, remote);
       default:
         return add_one(peer, remote);
     }
   }
 
   std::uint64_t offset_of(std::size_t record) const {
-    return sizeof(std::uint64_t) + static_cast<std::uint64_t>(rank_) * part_size + record * longest_record;
+    return parts_at + static_cast<std::uint64_t>(rank_) * part_size + record * longest_record;
   }
 
   /// Puts some records, of which a few notify the target, then lets the flush or the last put end.
@@ -266,6 +276,26 @@ class OneSidedRank {
     remote.last_sum = before + 1;
   }
 
+  /// Adds 1 to the first sums, in one or several packets.
+  void sum_some(int peer, Remote& remote) {
+    doing_ = "accumulates at rank " + std::to_string(peer);
+    const std::size_t count = dice_.between(1, dice_.under(4) == 0 ? sums : 20);
+    std::vector<std::uint64_t> ones(count, 1), before(count);
+    const bool wanted = dice_.under(2) == 0;
+    const canele_data_t data = canele_data_contiguous(ones.data(), count * sizeof(std::uint64_t));
+    canele_request_t request{};
+    must(canele_accumulate(remote.key, sums_at, &data, CANELE_SUM, CANELE_UINT64, wanted ? before.data() : nullptr,
+                           nullptr, &request));
+    for (std::size_t i = 0; i < count; ++i) ++summed_perhaps[i];
+    if (!ended(request, peer)) return;
+    for (std::size_t i = 0; i < count; ++i) {
+      ++summed[i];
+      if (!wanted) continue;
+      if (before[i] < remote.last_sums[i]) wrong(peer, "an accumulate has returned a value that is too small");
+      remote.last_sums[i] = before[i] + 1;
+    }
+  }
+
   void take_notifications() {
     canele_entry_t entry{};
     while (canele_queue_take(engine_, &queue_, &entry, 1) == 1) {
@@ -301,7 +331,7 @@ class OneSidedRank {
       }
     }
     check_untouched();
-    last_word_ = word();
+    last_words_.assign(window_.begin(), window_.begin() + parts_at);
     window_ = {};
     must(canele_memory_free(std::exchange(memory_, nullptr)));
     must(canele_session_close(session_));
@@ -310,7 +340,7 @@ class OneSidedRank {
   void check_untouched() {
     if (temporary_ != revoked_) world_.complain("rank " + std::to_string(rank_) + ": revoked memory has changed");
     for (std::size_t part = 1; part <= peers_.size(); ++part) {
-      const auto end = window_.begin() + static_cast<std::ptrdiff_t>(sizeof(std::uint64_t) + part * part_size);
+      const auto end = window_.begin() + static_cast<std::ptrdiff_t>(parts_at + part * part_size);
       if (std::any_of(end - guard, end, [](std::byte one) { return one != std::byte{0}; }))
         wrong(static_cast<int>(part) - 1, "bytes behind its records have changed");
     }
@@ -325,8 +355,7 @@ class OneSidedRank {
   canele_memory_t *memory_ = nullptr, *temporary_memory_ = nullptr;
   canele_queue_t queue_{};
   std::span<std::byte> window_;
-  std::vector<std::byte> registered_, temporary_, revoked_;
-  std::uint64_t last_word_ = 0;
+  std::vector<std::byte> registered_, temporary_, revoked_, last_words_;
   std::uint64_t accesses_to_temporary_ = 0;
   std::vector<Remote> peers_;
   Card card_;
@@ -334,6 +363,19 @@ class OneSidedRank {
 };
 
 using OneSidedRanks = std::vector<std::unique_ptr<OneSidedRank>>;
+
+/// Each accumulate that has ended well has happened once.
+void check_sum(World& world, const OneSidedRanks& ranks, std::size_t index) {
+  std::uint64_t sum = 0, added = 0, perhaps = 0;
+  for (const auto& rank : ranks) {
+    sum += rank->word(1 + index);
+    added += rank->summed[index];
+    perhaps += rank->summed_perhaps[index];
+  }
+  if (sum >= added && sum <= perhaps) return;
+  world.complain("sum " + std::to_string(index) + " is " + std::to_string(sum) +
+                 "; expected: " + std::to_string(added) + " to " + std::to_string(perhaps));
+}
 
 /// Without a death or a lost rail, every addition has happened once.
 void check_sums(World& world, const OneSidedRanks& ranks) {
@@ -343,9 +385,11 @@ void check_sums(World& world, const OneSidedRanks& ranks) {
     added += rank->added;
     perhaps += rank->added_perhaps;
   }
-  if (words >= added && words <= perhaps) return;
-  world.complain("the words hold " + std::to_string(words) + "; expected: " + std::to_string(added) + " to " +
-                 std::to_string(perhaps));
+  if (words < added || words > perhaps) {
+    world.complain("the words hold " + std::to_string(words) + "; expected: " + std::to_string(added) + " to " +
+                   std::to_string(perhaps));
+  }
+  for (std::size_t i = 0; i < sums; ++i) check_sum(world, ranks, i);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "comm/api/api.hpp"
 #include "comm/api/collective_call.hpp"
-#include "comm/collectives/operators.hpp"
+#include "comm/operators/operators.hpp"
 
 namespace canele::comm::api {
 namespace {
@@ -201,17 +201,17 @@ int canele_group_size(const canele_group_t* group) try {
 
 int canele_operator_of(enum canele_operation operation, enum canele_element element, canele_operator_t* result) try {
   const auto o = static_cast<unsigned>(operation), t = static_cast<unsigned>(element);
-  if (result == nullptr || o >= collectives::operator_count || t >= collectives::element_count) {
+  if (result == nullptr || o >= operators::operator_count || t >= operators::element_count) {
     return error(CANELE_EINVAL,
                  "canele_operator_of: result, an operation of enum canele_operation and a type of enum "
                  "canele_element must be given");
   }
-  const canele_combine_fn kernel = collectives::kernel_of(operation, element);
+  const canele_combine_fn kernel = operators::kernel_of(operation, element);
   if (kernel == nullptr) {
-    return error(CANELE_EINVAL, std::string("canele_operator_of: there is no ") + collectives::name_of(operation) +
-                                    " of " + collectives::name_of(element));
+    return error(CANELE_EINVAL, std::string("canele_operator_of: there is no ") + operators::name_of(operation) +
+                                    " of " + operators::name_of(element));
   }
-  *result = {kernel, nullptr, collectives::size_of(element), 1};
+  *result = {kernel, nullptr, operators::size_of(element), 1};
   return CANELE_OK;
 } catch (...) {
   return caught();

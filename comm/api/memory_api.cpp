@@ -11,6 +11,7 @@
 #include <string>
 
 #include "comm/api/one_sided_objects.hpp"
+#include "comm/protocol/one_sided_chunk.hpp"
 #include "comm/protocol/one_sided_origin.hpp"
 #include "comm/protocol/one_sided_permission.hpp"
 

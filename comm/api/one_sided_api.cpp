@@ -11,8 +11,9 @@
 #include <string>
 
 #include "comm/api/one_sided_objects.hpp"
-#include "comm/api/posted_use.hpp"
-#include "comm/post/direct_access.hpp"
+#include "comm/api/one_sided_post.hpp"
+#include "comm/operators/accumulate.hpp"
+#include "comm/operators/operators.hpp"
 #include "comm/post/mapped_access.hpp"
 #include "comm/protocol/one_sided_origin.hpp"
 
@@ -22,76 +23,6 @@ namespace {
 using one_sided::AccessKind;
 using one_sided::Lane;
 using one_sided::RemoteKey;
-
-/// An operation that is about to be posted.
-struct Access {
-  const char* call;
-  AccessKind operation;
-  Engine& engine;
-  int rank;
-  RemoteKey* key = nullptr;
-  std::uint64_t offset = 0;
-  canele_data_t data{};
-  std::uint32_t slot = 0;
-  std::uint64_t immediate = 0;  ///< of a notification; operand of an atomic operation
-  std::uint64_t compare = 0;
-  std::uint32_t atomic = 0;                 ///< enum canele_atomic_operation
-  one_sided::Transfer* transfer = nullptr;  ///< of a large operation
-  Session* session = nullptr;
-};
-
-bool allows(const RemoteKey& key, std::uint64_t offset, std::uint64_t length, std::uint32_t wanted) {
-  return length <= key.length && offset <= key.length - length && (key.access & wanted) != 0;
-}
-
-/// Checks the range of an operation against its key.
-int check_range(const Access& access, std::uint32_t wanted) {
-  const RemoteKey& key = *access.key;
-  const std::uint64_t length = access.data.length;
-  if (allows(key, access.offset, length, wanted)) return CANELE_OK;
-  if ((key.access & wanted) == 0)
-    return error(CANELE_EACCESS, std::string(access.call) + ": the key does not allow this kind of access");
-  return error(CANELE_EACCESS, std::string(access.call) + ": " + std::to_string(length) + " bytes at offset " +
-                                   std::to_string(access.offset) + "; the memory has " + std::to_string(key.length) +
-                                   " bytes");
-}
-
-/// What the options of an operation say, checked.
-struct AccessOptions {
-  canele_completion_t done{};
-  Lane* lane = nullptr;
-  std::int32_t priority = 0;
-  std::uint32_t slot = 0;
-  std::uint64_t immediate = 0;
-};
-
-int read_options(const canele_access_options_t* options, bool may_notify, const char* call, AccessOptions* out) {
-  if (options == nullptr) return CANELE_OK;
-  int code = check_size(options, options->struct_size, sizeof *options, call, "canele_access_options_t");
-  if (code == CANELE_OK) code = check_completion(options->done, call);
-  if (code != CANELE_OK) return code;
-  if (!may_notify && (options->slot != 0 || options->immediate != 0))
-    return error(CANELE_EINVAL, call, "slot and immediate are given; expected: 0");
-  *out = {options->done, options->lane != nullptr ? &lane_of(options->lane) : nullptr, options->priority, options->slot,
-          options->immediate};
-  return CANELE_OK;
-}
-
-bool notifies(const Access& access) { return access.operation == AccessKind::notify || access.slot != 0; }
-
-one_sided::AtomicOperation atomic_of(const Access& access) {
-  return {static_cast<canele_atomic_operation>(access.atomic), access.data.length, access.immediate, access.compare};
-}
-
-bool access_at_once(const Access& access, Lane& lane);
-
-/// Sets the session, and the lane if the program gives none. Returns false if the engine has no session yet.
-bool find_session(Access& access, AccessOptions& options) {
-  assume_lock();  // both are written once, the session last
-  access.session = access.engine.one_sided.session.load(std::memory_order_acquire);  // release: enable()
-  if (options.lane == nullptr && access.session != nullptr) options.lane = access.engine.one_sided.default_lane;
-  return access.session != nullptr;
-}
 
 /// Returns the session of one-sided operations if a post may end within itself: nothing waits for the event of the
 /// request (nullptr: none). Else nullptr.
@@ -131,103 +62,9 @@ bool flushes_at_once(Engine& engine, int rank, canele_request_t* request) {
   return true;
 }
 
-bool is_large(const Access& access) {
-  assume_lock();  // as in find_session()
-  return one_sided::is_large(access.engine, access.operation, access.data.length);
-}
-
 /// Returns whether the data is one valid piece of memory.
 bool is_piece(const canele_data_t* data) {
   return data != nullptr && data->segments == nullptr && data->base != nullptr;
-}
-
-void submit_access(const Access& access, const AccessOptions& options, bool watched, Lane& lane, Request& request);
-
-int post_access(Access access, AccessOptions options, canele_request_t* request) {
-  Engine& engine = access.engine;
-  if (fork::in_child) return reject_in_child(access.call);
-  if (!find_session(access, options)) {
-    if (const int code = enable(engine, access.call); code != CANELE_OK) return code;
-    find_session(access, options);
-  }
-  Lane& lane = *options.lane;
-  if (lane.context != &engine)
-    return error(CANELE_EINVAL, std::string(access.call) + ": the lane belongs to another engine, or is closed");
-  const bool watched =
-      request != nullptr || (options.done.kind != CANELE_COMPLETE_POLL && options.done.kind != CANELE_COMPLETE_NONE);
-  if (!watched) {
-    if (!notifies(access) && access_at_once(access, lane)) return CANELE_OK;
-    options.done.kind = CANELE_COMPLETE_NONE;
-  }
-  PostedUse use;
-  if (const int code = use.begin(public_of(*access.session), request, options.done, access.rank, access.call);
-      code != CANELE_OK)
-    return code;
-  if (notifies(access)) {
-    if (access_at_once(access, lane)) {  // the data is there; its notification goes by a packet
-      access.operation = AccessKind::notify;
-      access.key = nullptr;
-    }
-  } else if (watched && is_unwatched(use.request()) && may_deliver_now(options.done) && access_at_once(access, lane)) {
-    end_as_send(use.request(), *access.session, access.rank, access.offset, access.data.length);
-    return use.ended(false);
-  }
-  if (const int code = check_memory(access.call); code != CANELE_OK) return use.undo(code);
-  if (is_large(access) && (access.transfer = new (std::nothrow) one_sided::Transfer) == nullptr)
-    return use.undo(error(CANELE_ENOMEM, access.call, "no memory for a large message"));
-  if (watched) use.listen_first();
-  submit_access(access, options, watched, lane, use.request());
-  return CANELE_OK;
-}
-
-bool accesses_directly(const Access& access, Lane& lane);
-
-/// Makes an operation that nothing stands in the way of. Returns false, with nothing done, if it has to be posted.
-bool access_at_once(const Access& access, Lane& lane) {
-  if (access.operation == AccessKind::flush) return post::flush_at_once(lane);
-  if (access.key == nullptr) return false;
-  std::byte* const base = post::mapped_memory(*access.key, lane);
-  if (base == nullptr) return accesses_directly(access, lane);
-  std::byte* const at = base + access.offset;
-  if (access.operation == AccessKind::put) {
-    post::put_mapped(at, access.data);
-  } else if (access.operation == AccessKind::get) {
-    post::get_mapped(at, access.data);
-  } else {
-    post::apply_mapped(at, atomic_of(access), access.data.base);
-  }
-  return true;
-}
-
-/// Makes a put or get by this process itself, if the target permits. Returns false if it has to be posted.
-bool accesses_directly(const Access& access, Lane& lane) {
-  if (access.operation > AccessKind::get || !post::may_go_directly(*access.key, lane, access.data.length, access.slot))
-    return false;
-  const drivers::RmaOp op = access.operation == AccessKind::put ? drivers::RmaOp::put : drivers::RmaOp::get;
-  return post::access_directly(*access.key, lane, op, access.offset, access.data);
-}
-
-/// Hands an operation to the engine.
-void submit_access(const Access& access, const AccessOptions& options, bool watched, Lane& lane, Request& request) {
-  Engine& engine = access.engine;
-  prepare_send(request, *access.session, access.rank, access.offset, access.data, lane.number);
-  request.role = Request::InternalRole::one_sided;
-  request.operation = static_cast<std::uint8_t>(access.operation);
-  request.synchronous = watched;
-  request.key = access.key;
-  request.slot = access.operation == AccessKind::atomic
-                     ? access.atomic << 8 | static_cast<std::uint32_t>(access.data.length)
-                     : access.slot;
-  request.immediate = access.immediate;
-  request.compare = access.compare;
-  if (access.operation <= AccessKind::get) request.transfer = access.transfer;
-  request.item.priority = options.priority;
-  request.PostOp::kind = OpKind::access;
-  post::note_posted(lane, access.operation == AccessKind::flush);
-  lane.all.fetch_add(1, std::memory_order_relaxed);  // read by the threads that post to this lane, in their order
-  if (access.key != nullptr) lane.effects.fetch_add(1, std::memory_order_relaxed);
-  engine.submit(static_cast<PostOp&>(request));
-  engine.after_submit(access.data.length);
 }
 
 }  // namespace
@@ -387,7 +224,37 @@ int canele_atomic(canele_key_t* key, uint64_t offset, enum canele_atomic_operati
   Access access{call, AccessKind::atomic, engine_of(*k.context), k.rank, &k, offset, {size, before, nullptr, nullptr}};
   access.immediate = operand;
   access.compare = compare;
-  access.atomic = static_cast<std::uint32_t>(kind);
+  access.code = static_cast<unsigned>(kind);
+  code = check_range(access, CANELE_ACCESS_ATOMIC);
+  return code != CANELE_OK ? code : post_access(access, read, request);
+} catch (...) {
+  return caught();
+}
+
+int canele_accumulate(canele_key_t* key, uint64_t offset, const canele_data_t* data, int operation,
+                      enum canele_element element, void* before, const canele_access_options_t* options,
+                      canele_request_t* request) try {
+  constexpr const char* call = "canele_accumulate";
+  if (key == nullptr) return missing(call, "key");
+  if (!operators::accumulates(operation, static_cast<unsigned>(element))) {
+    return error(CANELE_EINVAL, std::string(call) + ": operation " + std::to_string(operation) + " of element " +
+                                    std::to_string(static_cast<unsigned>(element)) +
+                                    "; expected: one that enum canele_operation or canele_accumulate_operation has "
+                                    "for an enum canele_element");
+  }
+  AccessOptions read;
+  int code = check_data(data, call);
+  if (code == CANELE_OK) code = read_options(options, false, call, &read);
+  if (code != CANELE_OK) return code;
+  if (data->length % operators::size_of(element) != 0) {
+    return error(CANELE_EINVAL, std::string(call) + ": data has " + std::to_string(data->length) +
+                                    " bytes; expected: a multiple of " + std::to_string(operators::size_of(element)));
+  }
+  RemoteKey& k = key_of(key);
+  Access access{call, AccessKind::accumulate, engine_of(*k.context), k.rank, &k, offset, *data};
+  access.code = static_cast<unsigned>(operation);
+  access.element = element;
+  access.before = static_cast<std::byte*>(before);
   code = check_range(access, CANELE_ACCESS_ATOMIC);
   return code != CANELE_OK ? code : post_access(access, read, request);
 } catch (...) {

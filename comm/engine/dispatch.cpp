@@ -11,6 +11,7 @@
 #include "comm/multicast/relay.hpp"
 #include "comm/protocol/credit_receiver.hpp"
 #include "comm/protocol/credit_sender.hpp"
+#include "comm/protocol/one_sided_accumulate.hpp"
 #include "comm/protocol/one_sided_origin.hpp"
 #include "comm/protocol/one_sided_permission.hpp"
 #include "comm/protocol/one_sided_target.hpp"
@@ -46,6 +47,8 @@ Verdict on_access_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
       return one_sided::on_got(engine, peer, chunk.head, chunk.payload);
     case wire::Type::atomic:
       return one_sided::on_atomic(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::accumulate:
+      return one_sided::on_accumulate(engine, peer, chunk.head, chunk.payload);
     case wire::Type::result:
       return one_sided::on_result(engine, peer, chunk.head, chunk.payload);
     case wire::Type::notify:

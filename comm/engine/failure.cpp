@@ -16,7 +16,7 @@
 #include "comm/protocol/credit_receiver.hpp"
 #include "comm/protocol/credit_sender.hpp"
 #include "comm/protocol/one_sided_origin.hpp"
-#include "comm/protocol/one_sided_target.hpp"
+#include "comm/protocol/one_sided_reply.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/rendezvous/async_get.hpp"

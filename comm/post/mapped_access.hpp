@@ -6,11 +6,14 @@
 // by packets, so that it cannot overtake one.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "comm/operators/accumulate.hpp"
+#include "comm/operators/operators.hpp"
 #include "comm/state/atomic_word.hpp"
 #include "comm/state/one_sided.hpp"
 #include "comm/state/payload.hpp"
@@ -70,6 +73,24 @@ inline void get_mapped(const std::byte* at, const canele_data_t& data) {
 inline void apply_mapped(std::byte* at, const one_sided::AtomicOperation& operation, void* before) {
   const std::uint64_t value = one_sided::apply(operation, at);
   if (before != nullptr) std::memcpy(before, &value, operation.size);
+}
+
+/// Combines elements. Returns false, with nothing done, if only the target's library may combine them. `before`: of the
+/// program, `data.length` bytes, or nullptr.
+inline bool accumulate_mapped(std::byte* at, const canele_data_t& data, const operators::Accumulation& how,
+                              std::byte* before) {
+  if (!operators::has_words(operators::size_of(how.element), at)) return false;
+  if (data.segments == nullptr) {
+    operators::combine_words(how, at, static_cast<const std::byte*>(data.base), data.length, before);
+    return true;
+  }
+  std::byte block[2048];
+  for (std::size_t i = 0; i < data.length; i += sizeof block) {
+    const std::size_t length = std::min(sizeof block, data.length - i);
+    data::gather(data, i, length, block);
+    operators::combine_words(how, at + i, block, length, before != nullptr ? before + i : nullptr);
+  }
+  return true;
 }
 
 }  // namespace canele::comm::post

@@ -5,7 +5,7 @@
 #include <cassert>
 
 #include "comm/protocol/one_sided_origin.hpp"
-#include "comm/protocol/one_sided_target.hpp"
+#include "comm/protocol/one_sided_reply.hpp"
 #include "comm/protocol/send.hpp"
 #include "ltask/coverage.hpp"
 

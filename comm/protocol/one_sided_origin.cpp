@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "comm/link/queue.hpp"
+#include "comm/protocol/one_sided_chunk.hpp"
 #include "comm/protocol/one_sided_permission.hpp"
 #include "comm/protocol/one_sided_transfer.hpp"
 #include "comm/state/payload.hpp"
@@ -37,24 +38,6 @@ void confirm(Context& context, Stream& stream, std::uint16_t lane, std::uint64_t
 void forget(Context& context, Stream& stream, std::uint16_t lane) CANELE_UNDER_LOCK;
 void never_begun(Context& context, const Request& request) CANELE_UNDER_LOCK;
 
-AccessKind operation_of(const Request& request) { return static_cast<AccessKind>(request.operation); }
-std::uint16_t lane_of(const Request& request) { return request.header; }
-bool notifies(const Request& request) {
-  const AccessKind operation = operation_of(request);
-  return operation == AccessKind::notify || (operation == AccessKind::put && request.slot != 0);
-}
-/// Returns whether the target answers with data.
-bool is_answered(const Request& request) {
-  const AccessKind operation = operation_of(request);
-  return operation == AccessKind::get || (operation == AccessKind::atomic && request.data.base != nullptr);
-}
-/// Returns whether the end of the operation is told to the program. Else its request is the library's.
-bool is_watched(const Request& request) { return request.synchronous; }
-
-bool is_large(const Context& context, const Request& request) CANELE_UNDER_LOCK;
-bool is_large(const Context& context, const Request& request) {
-  return is_large(context, operation_of(request), request.data.length);
-}
 /// Returns the message of a large operation that is not over. nullptr: there is none.
 Transfer* transfer_of(const Request& request) {
   return operation_of(request) <= AccessKind::get ? request.transfer : nullptr;
@@ -97,9 +80,9 @@ bool is_flushed(const Stream& stream) {
   return stream.executed == stream.begun && stream.waiting.front() == nullptr && stream.replies.front() == nullptr;
 }
 
-bool is_get(const Request& request) { return operation_of(request) == AccessKind::get; }
 bool writes(const Request& request) {
-  return operation_of(request) == AccessKind::put || operation_of(request) == AccessKind::atomic;
+  const AccessKind operation = operation_of(request);
+  return operation == AccessKind::put || operation == AccessKind::atomic || operation == AccessKind::accumulate;
 }
 
 /// Returns whether nothing holds the operation back: a large put, an earlier get that may still read what this one
@@ -108,7 +91,7 @@ bool may_begin(const PeerAccess& access, const Stream& stream, const Request& re
   if (stream.large_put != nullptr || (stream.gets != 0 && writes(request))) return false;
   if (notifies(request) && access.notifications - access.notifications_taken >= most_notifications) return false;
   if (!is_answered(request) || access.replies == 0) return true;
-  return access.replies < most_replies && access.reply_bytes + request.data.length <= most_reply_bytes;
+  return access.replies < most_replies && access.reply_bytes + length_of(request) <= most_reply_bytes;
 }
 
 void begin(Context& context, Peer& peer, Request& request) {
@@ -122,7 +105,7 @@ void begin(Context& context, Peer& peer, Request& request) {
   const bool large = is_large(context, request), large_put = large && !is_get(request);
   if (is_answered(request)) {
     ++access.replies;
-    access.reply_bytes += request.data.length;
+    access.reply_bytes += length_of(request);
     request.handle = context.one_sided.replies.add(request);
     stream.gets += is_get(request);
     stream.replies.push_back(request);
@@ -166,24 +149,6 @@ void attach(Context& context, Peer& peer, RemoteKey& key) {
       {.type = wire::Type::attach, .tag = word_of(key.region), .seq = key.index, .payload = link::bytes_of(key.nonce)});
 }
 
-/// Returns how many bytes of data the chunk of the operation brings.
-std::size_t bytes_to_put(const Context& context, const Request& request) CANELE_UNDER_LOCK;
-std::size_t bytes_to_put(const Context& context, const Request& request) {
-  return operation_of(request) == AccessKind::put && !is_large(context, request) ? request.data.length : 0;
-}
-
-/// Returns the length of the payload of the operation's chunk.
-std::size_t payload_size(const Context& context, const Request& request) CANELE_UNDER_LOCK;
-std::size_t payload_size(const Context& context, const Request& request) {
-  const AccessKind operation = operation_of(request);
-  std::size_t size = sizeof(std::uint32_t) + bytes_to_put(context, request);
-  if (notifies(request)) size += sizeof(wire::Notification);
-  if (operation == AccessKind::get) size += sizeof(wire::GetRange);
-  if (operation == AccessKind::atomic) size += sizeof(wire::AtomicWord);
-  if (operation == AccessKind::put && is_large(context, request)) size += sizeof(std::uint64_t);
-  return size;
-}
-
 /// Sends the chunk of the operation, or queues it.
 void submit_chunk(Context& context, Peer& peer, Request& request) {
   const std::size_t payload = payload_size(context, request);
@@ -194,47 +159,13 @@ void submit_chunk(Context& context, Peer& peer, Request& request) {
 bool send_chunk_fast(Context& context, Peer& peer, Request& request, std::size_t payload) {
   if (!link::can_send_fast(peer, wire::chunk_size(payload))) return false;
   std::byte packet[link::longest_fast_chunk];
-  const std::byte* const end = write(context, peer, request, packet);
+  const std::byte* const end = write(context, request, packet);
   if (!link::send_fast(context, peer, {packet, static_cast<std::size_t>(end - packet)})) return false;
   on_written(context, request);
   return true;
 }
 
 }  // namespace
-
-std::byte* write(Context& context, Peer& /*peer*/, Request& request, std::byte* out) {
-  using wire::Type;
-  constexpr Type types[] = {Type::put, Type::get, Type::atomic, Type::notify, Type::flush};
-  const AccessKind operation = operation_of(request);
-  const std::size_t bytes = bytes_to_put(context, request);
-  const bool large = is_large(context, request);
-  const std::uint32_t flags = (notifies(request) ? wire::access_notifies : 0) | (large ? wire::access_by_message : 0) |
-                              (request.needs_fin && !is_answered(request) ? wire::access_wants_ack : 0);
-  const wire::Notification notification{request.immediate, request.data.length, request.status_tag, request.slot, 0};
-  const wire::GetRange range{request.handle, request.data.length};
-  const wire::AtomicWord word{request.immediate,
-                              request.compare,
-                              is_answered(request) ? request.handle : Handle::none,
-                              static_cast<std::uint8_t>(request.slot >> 8),
-                              static_cast<std::uint8_t>(request.slot),
-                              {}};
-  std::span<const std::byte> fields, length;
-  if (notifies(request)) fields = link::bytes_of(notification);
-  if (operation == AccessKind::get) fields = link::bytes_of(range);
-  if (operation == AccessKind::atomic) fields = link::bytes_of(word);
-  if (operation == AccessKind::put && large) length = link::bytes_of(range.length);
-  const bool has_offset = operation <= AccessKind::atomic;
-  const wire::Head head{has_offset ? request.status_tag : 0, request.key != nullptr ? request.key->index : 0,
-                        lane_of(request), types[static_cast<std::size_t>(operation)], 0};
-  assert(sizeof flags + fields.size() + length.size() + bytes == payload_size(context, request));
-  out = wire::put_head(out, head, payload_size(context, request));
-  for (const std::span<const std::byte> part : {link::bytes_of(flags), fields, length}) {
-    if (!part.empty()) std::memcpy(out, part.data(), part.size());
-    out += part.size();
-  }
-  if (bytes != 0) data::gather(request.data, 0, bytes, out);
-  return out + bytes;  // a driver may refuse the packet, and then the chunk is written again
-}
 
 void on_written(Context& context, Request& request) {
   Peer& peer = context.peer(request.rank);
@@ -299,31 +230,40 @@ void acknowledge(Context& context, Stream& stream, std::uint16_t lane) {
   }
 }
 
-Request* find_reply(Context& context, const Peer& peer, Handle handle, AccessKind operation) CANELE_UNDER_LOCK;
-Request* find_reply(Context& context, const Peer& peer, Handle handle, AccessKind operation) {
+Request* find_reply(Context& context, const Peer& peer, Handle handle) CANELE_UNDER_LOCK;
+Request* find_reply(Context& context, const Peer& peer, Handle handle) {
   Request* const request = context.one_sided.replies.find(handle);
-  return request != nullptr && request->rank == peer.rank && operation_of(*request) == operation ? request : nullptr;
+  return request != nullptr && request->rank == peer.rank ? request : nullptr;
 }
+
+/// Returns how many bytes of the answer have come.
+std::uint64_t& received_of(Request& request) { return is_get(request) ? request.moved : request.immediate; }
 
 }  // namespace
 
 Verdict on_got(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
-  Request* const request = find_reply(context, peer, Handle{head.tag}, AccessKind::get);
-  if (request == nullptr || payload.size() > request->data.length - request->moved ||
-      (payload.empty() && request->data.length != 0))
-    return Verdict::violation("it answers a get that this rank has not made");
-  data::scatter(request->data, request->moved, payload.data(), payload.size());
-  request->moved += payload.size();
+  Request* const request = find_reply(context, peer, Handle{head.tag});
+  if (request == nullptr || operation_of(*request) == AccessKind::atomic)
+    return Verdict::violation("it answers an operation that this rank has not made");
+  std::uint64_t& received = received_of(*request);
+  const std::uint64_t left = length_of(*request) - received;
+  if (payload.size() > left || (payload.empty() && left != 0))
+    return Verdict::violation("its answer has another length than the operation");
+  if (is_get(*request)) {
+    data::scatter(request->data, received, payload.data(), payload.size());
+  } else if (!payload.empty()) {
+    std::memcpy(request->before + received, payload.data(), payload.size());
+  }
+  received += payload.size();
   context.watch.moved();
-  if (request->moved == request->data.length)
-    answered(context, peer, peer.one_sided->stream(lane_of(*request)), *request);
+  if (payload.size() == left) answered(context, peer, peer.one_sided->stream(lane_of(*request)), *request);
   return Verdict::ok();
 }
 
 Verdict on_result(Context& context, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
-  Request* const request = find_reply(context, peer, Handle{head.tag}, AccessKind::atomic);
+  Request* const request = find_reply(context, peer, Handle{head.tag});
   std::uint64_t value = 0;
-  if (request == nullptr || !wire::take(payload, value))
+  if (request == nullptr || operation_of(*request) != AccessKind::atomic || !wire::take(payload, value))
     return Verdict::violation("it answers an atomic operation that this rank has not made");
   std::memcpy(request->data.base, &value, request->data.length);
   answered(context, peer, peer.one_sided->stream(lane_of(*request)), *request);
@@ -345,7 +285,7 @@ void remove_reply(Context& context, Stream& stream, Request& request) {
 void answered(Context& context, Peer& peer, Stream& stream, Request& request) {
   PeerAccess& access = *peer.one_sided;
   --access.replies;
-  access.reply_bytes -= request.data.length;
+  access.reply_bytes -= length_of(request);
   remove_reply(context, stream, request);
   request.needs_fin = false;
   const std::uint16_t lane = lane_of(request);
@@ -548,13 +488,6 @@ void enqueue_chunk(Context& context, Peer& peer, Request& request, std::size_t p
   request.item.flow_tag = lane_of(request);
   request.item.size = static_cast<std::uint32_t>(wire::chunk_size(payload));
   link::enqueue(context, peer, request.item);
-}
-
-std::size_t piece_limit(const Context& context) {
-  constexpr std::size_t around = wire::chunk_size(wire::long_size) + sizeof(std::uint32_t) + sizeof(wire::Notification);
-  std::size_t limit = ~std::size_t{0};
-  for (const auto& instance : context.instances) limit = std::min(limit, instance->driver->capabilities().max_packet);
-  return limit - sizeof(wire::Head) - around;
 }
 
 void RequestList::push_back(Request& request) {

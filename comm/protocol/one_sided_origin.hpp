@@ -22,8 +22,6 @@ namespace canele::comm::one_sided {
 
 /// Begins an operation of the program, or lets it wait for its turn.
 void on_posted(Context& context, Request& request) CANELE_UNDER_LOCK;
-/// Writes the chunk of an operation at `out`. Returns its end.
-std::byte* write(Context& context, Peer& peer, Request& request, std::byte* out) CANELE_UNDER_LOCK;
 /// The chunk no longer needs the program's memory.
 void on_written(Context& context, Request& request) CANELE_UNDER_LOCK;
 
@@ -51,12 +49,5 @@ void detach(Context& context, RemoteKey& key) CANELE_UNDER_LOCK;
 
 /// Adds a chunk of `payload` bytes to the backlog. The chunks of a lane are a flow: they leave in order.
 void enqueue_chunk(Context& context, Peer& peer, Request& request, std::size_t payload) CANELE_UNDER_LOCK;
-
-/// Returns whether the data of an operation goes as a message.
-inline bool is_large(const Context& context, AccessKind operation, std::uint64_t length) CANELE_UNDER_LOCK {
-  return operation <= AccessKind::get && length > context.one_sided.piece_limit;
-}
-/// Returns how many bytes of data fit a packet with any operation to any peer.
-std::size_t piece_limit(const Context& context);
 
 }  // namespace canele::comm::one_sided

@@ -11,8 +11,9 @@
 #include <utility>
 
 #include "comm/link/queue.hpp"
-#include "comm/protocol/one_sided_origin.hpp"
+#include "comm/protocol/one_sided_execute.hpp"
 #include "comm/protocol/one_sided_permission.hpp"
+#include "comm/protocol/one_sided_reply.hpp"
 #include "comm/protocol/one_sided_transfer.hpp"
 #include "comm/state/atomic_word.hpp"
 #include "comm/state/delivery.hpp"
@@ -27,31 +28,11 @@ using Payload = std::span<const std::byte>;
 
 constexpr int too_many = 1;  ///< the origin has sent more notifications than it may
 
-PeerAccess& access_of(Peer& peer) {
-  if (peer.one_sided == nullptr) peer.one_sided = std::make_unique<PeerAccess>();
-  return *peer.one_sided;
-}
-
-TargetLane& lane_of(PeerAccess& access, std::uint16_t lane) {
-  if (access.lanes.size() <= lane) access.lanes.resize(lane + std::size_t{1});
-  return access.lanes[lane];
-}
-
-/// Returns whether an operation of this lane may come now.
-bool may_come(PeerAccess& access, std::uint16_t lane) { return !lane_of(access, lane).in_large_put; }
-Verdict too_early() { return Verdict::violation("its operation follows a large put that is not over"); }
-
 /// Lists the peer among those to which a total is to be sent.
 void totals_are_due(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 void totals_are_due(Context& context, Peer& peer) {
   if (!std::exchange(peer.one_sided->totals_due, true)) context.one_sided.totals_due.push_back(&peer);
   context.mark_backlogged(peer);
-}
-
-/// Returns the length of the next piece of the answer to a get.
-std::size_t next_piece(const Context& context, const Request& reply) CANELE_UNDER_LOCK;
-std::size_t next_piece(const Context& context, const Request& reply) {
-  return std::min<std::size_t>(context.one_sided.piece_limit, reply.data.length - reply.moved);
 }
 
 /// A put whose data comes as a message.
@@ -62,20 +43,13 @@ struct LargePut {
   std::uint64_t length;
 };
 
-/// Finds the region that an operation names, and checks the access. Sets *region, or returns the error for the origin.
-int find_region(Context& context, const PeerAccess& access, const wire::Head& head, std::uint64_t length,
-                std::uint32_t wanted, Region** region) CANELE_UNDER_LOCK;
 void executed(Context& context, Peer& peer, std::uint16_t lane, std::uint32_t flags) CANELE_UNDER_LOCK;
 void reject(Context& context, Peer& peer, std::uint16_t lane, int error) CANELE_UNDER_LOCK;
 int notify(Context& context, Peer& peer, const wire::Notification& fields) CANELE_UNDER_LOCK;
 Verdict receive_put(Context& context, Peer& peer, const LargePut& put, Region* region, int error) CANELE_UNDER_LOCK;
 Verdict send_got(Context& context, Peer& peer, const wire::Head& head, std::uint64_t length,
                  Region& region) CANELE_UNDER_LOCK;
-Verdict answer(Context& context, Peer& peer, const wire::Head& head, const wire::GetRange& range,
-               Region& region) CANELE_UNDER_LOCK;
 void acknowledge(Context& context, Peer& peer) CANELE_UNDER_LOCK;
-Verdict conclude(Context& context, Peer& peer, const wire::Head& head, std::uint32_t flags,
-                 int error) CANELE_UNDER_LOCK;
 
 }  // namespace
 
@@ -129,47 +103,18 @@ Verdict on_get(Context& context, Peer& peer, const wire::Head& head, Payload pay
   if (!wire::take(payload, flags) || !wire::take(payload, range)) return Verdict::violation("a get is too short");
   PeerAccess& access = access_of(peer);
   if (!may_come(access, head.session)) return too_early();
-  if (access.serving >= most_replies) return Verdict::violation("it makes more gets than may be under way");
+  if (has_most_replies(access)) return Verdict::violation("it makes more gets than may be under way");
   Region* region = nullptr;
   const int error = find_region(context, access, head, range.length, CANELE_ACCESS_READ, &region);
   if (error != CANELE_OK) return conclude(context, peer, head, flags, error);
-  const Verdict answered = (flags & wire::access_by_message) != 0 ? send_got(context, peer, head, range.length, *region)
-                                                                  : answer(context, peer, head, range, *region);
+  const Verdict answered =
+      (flags & wire::access_by_message) != 0
+          ? send_got(context, peer, head, range.length, *region)
+          : reply_from(context, peer, {head.session, range.get}, *region, {region->base + head.tag, range.length});
   return answered.is_ok() ? conclude(context, peer, head, flags, CANELE_OK) : answered;
 }
 
 namespace {
-
-/// Sends the answer to a get, if it is short and can leave at once. Else returns false.
-bool answer_fast(Context& context, Peer& peer, const wire::Head& head, const wire::GetRange& range,
-                 const Region& region) CANELE_UNDER_LOCK;
-bool answer_fast(Context& context, Peer& peer, const wire::Head& head, const wire::GetRange& range,
-                 const Region& region) {
-  const std::size_t length = range.length;
-  if (length > Rail::longest_inline || !link::can_send_fast(peer, wire::chunk_size(length))) return false;
-  std::byte packet[link::longest_fast_chunk];
-  wire::put_head(packet, {word_of(range.get), 0, head.session, wire::Type::got, 0}, length);
-  std::memcpy(packet + sizeof(wire::Head), region.base + head.tag, length);
-  return link::send_fast(context, peer, {packet, wire::chunk_size(length)});
-}
-
-/// Sends the answer to a get, or begins to.
-Verdict answer(Context& context, Peer& peer, const wire::Head& head, const wire::GetRange& range, Region& region) {
-  if (answer_fast(context, peer, head, range, region)) return Verdict::ok();
-  PooledRequest* const reply = context.request_pool.take();
-  if (reply == nullptr) return Verdict::retry();
-  prepare_send(*reply, *context.one_sided.session, peer.rank, head.tag,
-               canele_data_contiguous(region.base + head.tag, range.length), head.session);
-  reply->role = Request::InternalRole::one_sided_reply;
-  reply->handle = range.get;
-  reply->context = &context;
-  reply->blocked_next = reinterpret_cast<Request*>(&region);
-  ++region.uses;
-  ++peer.one_sided->serving;
-  ++context.pending_sends;
-  enqueue_chunk(context, peer, *reply, next_piece(context, *reply));
-  return Verdict::ok();
-}
 
 /// Sends the answer to a large get as a message.
 Verdict send_got(Context& context, Peer& peer, const wire::Head& head, std::uint64_t length, Region& region) {
@@ -229,29 +174,6 @@ void on_served(Context& context, Transfer& transfer) {
   context.one_sided.transfers.end(transfer);
 }
 
-std::byte* write_reply(Context& context, Request& reply, std::byte* out) {
-  const std::size_t bytes = next_piece(context, reply);
-  out = wire::put_head(out, {word_of(reply.handle), 0, reply.header, wire::Type::got, 0}, bytes);
-  data::gather(reply.data, reply.moved, bytes, out);
-  return out + bytes;
-}
-
-void on_reply_written(Context& context, Request& reply) {
-  Peer& peer = context.peer(reply.rank);
-  reply.moved += next_piece(context, reply);
-  if (peer.disconnected() || reply.moved == reply.data.length) return drop_reply(context, reply);
-  enqueue_chunk(context, peer, reply, next_piece(context, reply));
-}
-
-void drop_reply(Context& context, Request& reply) {
-  Region& region = *reinterpret_cast<Region*>(reply.blocked_next);
-  --region.uses;
-  --context.peer(reply.rank).one_sided->serving;
-  --context.pending_sends;
-  transition(reply, Request::Stage::idle);
-  context.request_pool.give_back(static_cast<PooledRequest&>(reply));
-}
-
 Verdict on_atomic(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
   std::uint32_t flags = 0;
   wire::AtomicWord fields{};
@@ -299,8 +221,6 @@ Verdict on_flush(Context& context, Peer& peer, const wire::Head& head, Payload p
   return Verdict::ok();
 }
 
-namespace {
-
 int find_region(Context& context, const PeerAccess& access, const wire::Head& head, std::uint64_t length,
                 std::uint32_t wanted, Region** region) {
   const Handle handle = head.seq < access.attached.size() ? access.attached[head.seq].region : Handle::none;
@@ -311,13 +231,14 @@ int find_region(Context& context, const PeerAccess& access, const wire::Head& he
   return inside && (found.access & wanted) != 0 ? CANELE_OK : CANELE_EACCESS;
 }
 
-/// Ends the last chunk of an operation, whose outcome is `error`.
 Verdict conclude(Context& context, Peer& peer, const wire::Head& head, std::uint32_t flags, int error) {
   if (error == too_many) return Verdict::violation("it sends more notifications than may wait for this program");
   if (error != CANELE_OK) reject(context, peer, head.session, error);
   executed(context, peer, head.session, flags);
   return Verdict::ok();
 }
+
+namespace {
 
 /// Counts an operation of the lane as executed. The total is sent at the end of the batch, if it is wanted.
 void executed(Context& context, Peer& peer, std::uint16_t lane, std::uint32_t flags) {

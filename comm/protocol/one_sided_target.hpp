@@ -35,13 +35,6 @@ Verdict on_notify(Context& context, Peer& peer, const wire::Head& head,
 Verdict on_flush(Context& context, Peer& peer, const wire::Head& head,
                  std::span<const std::byte> payload) CANELE_UNDER_LOCK;
 
-/// Writes the next piece of the answer to a get at `out`. Returns its end.
-std::byte* write_reply(Context& context, Request& reply, std::byte* out) CANELE_UNDER_LOCK;
-/// The piece has left.
-void on_reply_written(Context& context, Request& reply) CANELE_UNDER_LOCK;
-/// Ends an answer whose peer is disconnected.
-void drop_reply(Context& context, Request& reply) CANELE_UNDER_LOCK;
-
 /// The message with the data of a large operation has ended, well or not. Ends the transfer.
 void on_served(Context& context, Transfer& transfer) CANELE_UNDER_LOCK;
 

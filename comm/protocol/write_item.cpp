@@ -4,8 +4,8 @@
 // link/sequencing.cpp, through the context.
 #include <cstring>
 
-#include "comm/protocol/one_sided_origin.hpp"
-#include "comm/protocol/one_sided_target.hpp"
+#include "comm/protocol/one_sided_chunk.hpp"
+#include "comm/protocol/one_sided_reply.hpp"
 #include "comm/protocol/send.hpp"
 #include "comm/state/payload.hpp"
 
@@ -31,7 +31,7 @@ Written write_item(Context& context, Peer& peer, Item& item, std::byte* out, Pac
   if (item.kind == strategies::Kind::control) return {write_control(static_cast<Control&>(item), out)};
   Request& request = request_of(item);
   const bool answers = request.role == Request::InternalRole::one_sided_reply;
-  return {answers ? one_sided::write_reply(context, request, out) : one_sided::write(context, peer, request, out)};
+  return {answers ? one_sided::write_reply(context, request, out) : one_sided::write(context, request, out)};
 }
 
 namespace {

@@ -58,15 +58,20 @@ struct Request;
 
 namespace one_sided {
 
-inline constexpr std::uint32_t most_replies = 64;           ///< answers under way from one target
-inline constexpr std::uint64_t most_reply_bytes = 1 << 20;  ///< their bytes, unless there is only one
-inline constexpr std::uint64_t most_notifications = 1024;   ///< from one origin, not taken by the target's program
-inline constexpr std::uint32_t most_attached = 65'536;      ///< regions that one origin may name at once
+inline constexpr std::uint32_t most_replies = 64;                      ///< answers under way from one target
+inline constexpr std::uint64_t most_reply_bytes = 1 << 20;             ///< their bytes, unless there is only one
+inline constexpr std::uint64_t longest_accumulate = most_reply_bytes;  ///< of one operation
+inline constexpr std::uint64_t most_notifications = 1024;  ///< from one origin, not taken by the target's program
+inline constexpr std::uint32_t most_attached = 65'536;     ///< regions that one origin may name at once
 inline constexpr std::uint16_t default_lane = 0;
 inline constexpr std::string_view session_label = "canele.one-sided";  ///< of the messages of large puts and gets
 
 /// What a one-sided request does.
-enum class AccessKind : std::uint8_t { put, get, atomic, notify, flush };
+enum class AccessKind : std::uint8_t { put, get, atomic, accumulate, notify, flush };
+
+/// What an atomic operation or an accumulate does, in one word. Both values are below 256. `detail`: the bytes of the
+/// word, or the type of the elements.
+inline constexpr std::uint32_t pack_code(unsigned code, unsigned detail) { return code << 8 | detail; }
 
 /// At the beginning of memory that the library has allocated. The program's bytes begin behind `bytes`.
 struct SharedHeader {

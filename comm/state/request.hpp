@@ -171,14 +171,15 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask, QueueNode {
   std::uint16_t header;  ///< send: bytes that travel ahead
   bool both_ends_wait;   ///< large: goes through the driver's buffers, because both ends wait. Set once, by the poster
   std::uint8_t operation;  ///< one-sided: a one_sided::AccessKind
-  std::uint32_t slot;      ///< one-sided: of the notification, or the atomic operation and its size
+  std::uint32_t slot;      ///< one-sided: of the notification, or what the target does, see one_sided::pack_code()
   union {
     one_sided::RemoteKey* key;  ///< one-sided: nullptr: the operation needs none
     Handle transfer_id;         ///< send: the receiver's name for the transfer; receive: the sender's name for the send
     Request* flow_next;         ///< these four while the send is credit-blocked: see state/blocked_sends.hpp
   };
   union {
-    std::uint64_t moved;  ///< bulk bytes sent or received; receive: undefined before its RTR or rendezvous
+    std::uint64_t moved;  ///< bulk bytes sent or received; receive: undefined before its RTR or rendezvous. One-sided:
+                          ///< of a get: bytes received; of an accumulate: where its data begins in `data`
     Request* flow_prev;
   };
   union {
@@ -189,11 +190,13 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask, QueueNode {
   union {
     Rail* bulk_rail;  ///< send: the rail of its bulk data
     std::uint64_t blocked_number;
-    std::uint64_t immediate;  ///< one-sided: of the notification, or the operand
+    std::uint64_t immediate;  ///< one-sided: of the notification; the operand; of an accumulate: bytes received
   };
   union {
     std::uint64_t registration;     ///< send: the driver's name for its registered memory; 0: none
     std::uint64_t compare;          ///< one-sided: of an atomic operation
+    std::byte* before;              ///< one-sided: memory for former elements. Of an accumulate: nullptr: none is
+                                    ///< wanted; of an answer: the engine's, on the heap, or nullptr
     one_sided::Transfer* transfer;  ///< of a put or get: nullptr: its data goes, or went, by access chunks
   };
   Request* blocked_next;  ///< see state/blocked_sends.hpp

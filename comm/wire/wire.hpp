@@ -52,8 +52,9 @@
 //    detach              0                index      (none): `index` is free again
 //    put                 offset           index      u32 access flags, [Notification], bytes
 //    get                 offset           index      u32 access flags, GetRange
-//    got                 handle of get    0          the next bytes of the answer
+//    got                 handle           0          the next bytes of the answer to a get or an accumulate
 //    atomic              offset           index      u32 access flags, AtomicWord
+//    accumulate          offset           index      u32 access flags, Accumulate, the elements
 //    result              handle of atomic 0          u64 value that the word had
 //    notify              0                0          u32 access flags, Notification
 //    flush               0                0          u32 access flags: an operation that does nothing
@@ -80,7 +81,7 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 12;
+inline constexpr std::uint32_t version = 13;
 
 enum class Type : std::uint8_t {
   eager = 1,
@@ -120,7 +121,8 @@ enum class Type : std::uint8_t {
   executed,
   access_failed,
   notified,
-  attached
+  attached,
+  accumulate
 };
 
 struct Head {
@@ -246,6 +248,15 @@ struct AtomicWord {
   std::uint8_t reserved[6];
 };
 static_assert(sizeof(AtomicWord) == 32);
+
+struct Accumulate {
+  Handle result;           ///< goes with the answer, the former elements; none: no answer is wanted
+  std::uint32_t length;    ///< of the elements, in bytes. They follow, unless the operation only reads
+  std::uint8_t operation;  ///< enum canele_operation or canele_accumulate_operation
+  std::uint8_t element;    ///< enum canele_element
+  std::uint8_t reserved[2];
+};
+static_assert(sizeof(Accumulate) == 16);
 
 // Flow control. Both ends count by these costs. envelope_cost: what a message that is kept costs besides its bytes.
 // first_credit: what each peer may send before it hears anything.

@@ -240,6 +240,11 @@ void FuzzJob::access(comm::one_sided::AccessKind kind, std::size_t lane, std::ui
       code = canele_atomic(key_, offset, static_cast<canele_atomic_operation>(variant % 8), length, 1, 2,
                            variant < 0x80 ? post.memory.get() : nullptr, &options, &post.request);
       break;
+    case AccessKind::accumulate:
+      code = canele_accumulate(key_, offset, &data, variant % 16 == 15 ? CANELE_REPLACE : variant % 16,
+                               static_cast<canele_element>(lane != 0 ? CANELE_DOUBLE_INT : CANELE_INT32),
+                               variant < 0x40 ? post.memory.get() : nullptr, &options, &post.request);
+      break;
     case AccessKind::notify:
       code = canele_notify(engine, hostile, &options, &post.request);
       break;
@@ -247,7 +252,8 @@ void FuzzJob::access(comm::one_sided::AccessKind kind, std::size_t lane, std::ui
       code = canele_flush(engine, hostile, &options, &post.request);
       break;
   }
-  FUZZ_CHECK(code == CANELE_OK || code == CANELE_EACCESS || (code == CANELE_EINVAL && kind == AccessKind::atomic));
+  const bool computes = kind == AccessKind::atomic || kind == AccessKind::accumulate;
+  FUZZ_CHECK(code == CANELE_OK || code == CANELE_EACCESS || (code == CANELE_EINVAL && computes));
   if (code != CANELE_OK) posts_.pop_back();
 }
 

@@ -140,8 +140,8 @@ void packets(const fs::path& to) {
 void one_sided(const fs::path& to) {
   constexpr unsigned put = first_one_sided + 2, get = put + 1, got = put + 2, atomic = put + 3, result = put + 4,
                      notify = put + 5, flush = put + 6, executed = put + 7, failed = put + 8, notified = put + 9,
-                     attach = put - 2, detach = put - 1, attached = put + 10, acknowledged = 1, notifies = 3,
-                     by_message = 4;
+                     attach = put - 2, detach = put - 1, attached = put + 10, accumulate = put + 11, acknowledged = 1,
+                     notifies = 3, by_message = 4;
   const auto chunk = [](Seed& seed, unsigned type, std::initializer_list<unsigned> operands) -> Seed& {
     seed(Step::built)({0, 0, type})(operands);
     return seed({0});
@@ -157,6 +157,8 @@ void one_sided(const fs::path& to) {
       chunk(target, get, {0, index, 0, 0, 2, 9, of_100});
       chunk(target, get, {0, index, 0, by_message, 2, 9, of_100});
       chunk(target, atomic, {0, index, 0, acknowledged, 2, 9, 2, 8});
+      chunk(target, accumulate, {0, index, 0, acknowledged, 2, nothing, CANELE_SUM, CANELE_UINT32, of_100});
+      chunk(target, accumulate, {0, index, 0, 0, 2, 9, CANELE_NO_OP, CANELE_UINT8, of_100});
     }
     chunk(target, notify, {0, 0, 0, 0, nothing, 2});
     chunk(target, flush, {0, 0, 0, acknowledged});
@@ -171,7 +173,7 @@ void one_sided(const fs::path& to) {
     permitted.write(to, "packet", "one-sided-permitted-" + std::to_string(job));
     Seed origin;
     origin({job});
-    for (const unsigned kind : {0u, 1u, 2u, 3u, 4u}) origin(Step::access)({kind, 0, 2, kind == 2 ? 2u : of_100, 3});
+    for (const unsigned kind : {0u, 1u, 2u, 3u, 4u, 5u}) origin(Step::access)({kind, 0, 2, kind == 2 ? 2u : of_100, 3});
     chunk(origin, got, {latest + 1, 0, 0, of_100});
     chunk(origin, result, {latest, 0, 0});
     chunk(origin, failed, {0, 0, 0, 1, 4});

@@ -15,7 +15,7 @@ wire::Type type_of(std::uint8_t byte) {
   constexpr auto number = [](wire::Type type) { return static_cast<unsigned>(type); };
   constexpr unsigned first = number(wire::Type::blocked_reply) + 2, from = 240;
   constexpr unsigned later = number(wire::Type::attach) - number(wire::Type::multicast_rts);
-  constexpr unsigned one_sided = number(wire::Type::attached) + 2 - number(wire::Type::attach);
+  constexpr unsigned one_sided = number(wire::Type::accumulate) + 2 - number(wire::Type::attach);
   if (byte >= from) return static_cast<wire::Type>(number(wire::Type::multicast_rts) + (byte - from) % later);
   if (byte >= first_one_sided)
     return static_cast<wire::Type>(number(wire::Type::attach) + (byte - first_one_sided) % one_sided);
@@ -187,6 +187,14 @@ Bytes Script::rtr(bool shared) {
 
 wire::Notification Script::notification(std::uint64_t offset) { return {1, length(), offset, input_.byte() % 4u, 0}; }
 
+void Script::append_accumulate(Bytes& payload) {
+  const comm::Handle answer{name()};
+  const std::uint8_t operation = input_.byte(), element = input_.byte();
+  const auto bytes = static_cast<std::uint32_t>(length());
+  append(payload, wire::Accumulate{answer, bytes, operation, element, {}});
+  if (operation != CANELE_NO_OP) payload.resize(payload.size() + std::min<std::size_t>(bytes, 1000), std::byte{6});
+}
+
 /// Returns the payload of a chunk of a one-sided operation: what rank 1 asks of us, or answers.
 Bytes Script::one_sided(wire::Type type, wire::Head& head) {
   static const std::int32_t errors[] = {CANELE_EACCESS, CANELE_EREVOKED, CANELE_ENOMEM, CANELE_OK, 7};
@@ -194,7 +202,8 @@ Bytes Script::one_sided(wire::Type type, wire::Head& head) {
   const bool known = access != nullptr && head.session < access->streams.size();
   const std::uint64_t begun = known ? access->streams[head.session].begun : 0;
   Bytes payload;
-  if (type >= wire::Type::put && type <= wire::Type::flush && type != wire::Type::got && type != wire::Type::result)
+  if ((type >= wire::Type::put && type <= wire::Type::flush && type != wire::Type::got && type != wire::Type::result) ||
+      type == wire::Type::accumulate)
     append(payload, std::uint32_t{input_.byte()});  // the flags
   switch (type) {
     case wire::Type::attach:
@@ -226,6 +235,10 @@ Bytes Script::one_sided(wire::Type type, wire::Head& head) {
       append(payload, wire::AtomicWord{3, 0, answer, operation, size, {}});
       break;
     }
+    case wire::Type::accumulate:
+      head.tag = length();
+      append_accumulate(payload);
+      break;
     case wire::Type::result:
       append(payload, std::uint64_t{5});
       break;
@@ -255,7 +268,7 @@ Bytes Script::one_sided(wire::Type type, wire::Head& head) {
 
 /// Returns the payload that a chunk of this type has; some types also need a head of their own.
 Bytes Script::payload_of(wire::Type type, wire::Head& head) {
-  if (type >= wire::Type::attach && type <= wire::Type::attached) return one_sided(type, head);
+  if (type >= wire::Type::attach && type <= wire::Type::accumulate) return one_sided(type, head);
   Bytes payload;
   switch (type) {
     case wire::Type::eager_sync:
@@ -384,7 +397,7 @@ void Script::post_send() {
 void Script::post_access() {
   const std::uint8_t what = input_.byte(), lane = input_.byte();
   const std::uint64_t offset = length(), size = std::min<std::uint64_t>(length(), 200000);
-  job_.access(static_cast<comm::one_sided::AccessKind>(what % 5), lane % 2, offset, size, input_.byte());
+  job_.access(static_cast<comm::one_sided::AccessKind>(what % 6), lane % 2, offset, size, input_.byte());
 }
 
 void Script::post_receive() {

@@ -79,6 +79,7 @@ class Script {
   Bytes multicast_rts(comm::wire::Head& head);
   Bytes rtr(bool shared);
   comm::wire::Notification notification(std::uint64_t offset);
+  void append_accumulate(Bytes& payload);
   Bytes one_sided(comm::wire::Type type, comm::wire::Head& head);
   void write_line();
   void post_send();

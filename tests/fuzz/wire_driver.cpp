@@ -197,9 +197,10 @@ void WireDriver::sent(std::span<const std::byte> packet) {
                        type == wire::Type::cts || type == wire::Type::multicast_cts;
     if (named) wire::take(payload, name);
     std::uint32_t flags = 0;
-    if (type == wire::Type::get || type == wire::Type::atomic) FUZZ_CHECK(wire::take(payload, flags));
+    if (type == wire::Type::get || type == wire::Type::atomic || type == wire::Type::accumulate)
+      FUZZ_CHECK(wire::take(payload, flags));
     wire::AtomicWord word{};
-    if (type == wire::Type::get) FUZZ_CHECK(wire::take(payload, name));
+    if (type == wire::Type::get || type == wire::Type::accumulate) FUZZ_CHECK(wire::take(payload, name));
     if (type == wire::Type::atomic && wire::take(payload, word)) name = word_of(word.result);
     if (type == wire::Type::rtr || type == wire::Type::shared_copy) {
       wire::Rtr rtr;

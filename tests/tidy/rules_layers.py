@@ -13,7 +13,7 @@ import re
 # do not include each other. comm/README.md says what each is for.
 FLOORS = [
     ["include", "wire", "config", "bootstrap"],
-    ["observe", "matching", "registry"],
+    ["observe", "matching", "operators", "registry"],
     ["state"],
     ["link"],
     ["protocol"],

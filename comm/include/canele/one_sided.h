@@ -26,6 +26,7 @@
 #ifndef CANELE_ONE_SIDED_H
 #define CANELE_ONE_SIDED_H
 
+#include <canele/collectives.h>
 #include <canele/post.h>
 
 #ifdef __cplusplus
@@ -154,6 +155,24 @@ enum canele_atomic_operation {
 CANELE_API int canele_atomic(canele_key_t *key, uint64_t offset, enum canele_atomic_operation operation, size_t size,
                              uint64_t operand, uint64_t compare, void *before, const canele_access_options_t *options,
                              canele_request_t *request);
+
+/** Operations of canele_accumulate, besides those of enum canele_operation. */
+enum canele_accumulate_operation {
+  CANELE_REPLACE = 32, /**< write the element of the data */
+  CANELE_NO_OP         /**< read only; the bytes of the data are not read */
+};
+
+/** Combines the elements of `data` with those of the memory from `offset` on: memory[i] = memory[i] operation data[i].
+ * operation: enum canele_operation or canele_accumulate_operation. The address in the memory must be aligned as C
+ * aligns `element`. Each element, not the whole, is atomic with respect to all other accumulates of such elements, of
+ * all ranks, with keys of the same registration; numbers of 4 or 8 bytes also with respect to canele_atomic. `before`
+ * (NULL: not wanted) gets the former elements, without gaps. It must live until the completion. slot must be 0. An
+ * accumulate that does not fit a packet is several operations: the next flush tells its error, too. Else like
+ * canele_put. CANELE_EINVAL: there is no such operation of such elements, or data->length is no multiple of their
+ * size. */
+CANELE_API int canele_accumulate(canele_key_t *key, uint64_t offset, const canele_data_t *data, int operation,
+                                 enum canele_element element, void *before, const canele_access_options_t *options,
+                                 canele_request_t *request);
 
 /** Sends a notification without data to `rank`, after the earlier operations of its lane to that rank. options: slot
  * must be given. Else like canele_put. */

@@ -24,6 +24,7 @@
 #include <canele/one_sided.h>
 
 #include <array>
+#include <canele/collectives.hpp>
 #include <canele/post.hpp>
 #include <concepts>
 #include <cstddef>
@@ -366,6 +367,27 @@ class key {
     reading(offset, range).start(options).wait();
   }
 
+  /// Combines `values` with the memory from `offset` on, element by element. which: enum canele_operation or
+  /// canele_accumulate_operation. By default a flush covers it. Does not block. Throws canele::error.
+  template <detail::sendable Range>
+  void iaccumulate(std::uint64_t offset, Range&& values, int which, const completion& done = until_flush,
+                   const access_options& options = {}) const {
+    combining(offset, values, which, nullptr).start(options, done);
+  }
+  /// The same, and waits until it is done.
+  template <detail::sendable Range>
+  void accumulate(std::uint64_t offset, Range&& values, int which, const access_options& options = {}) const {
+    combining(offset, values, which, nullptr).start(options).wait();
+  }
+  /// The same. `before` gets the former elements, as many as `values` has.
+  template <detail::sendable Range, detail::receivable Before>
+  void fetch_accumulate(std::uint64_t offset, Range&& values, int which, Before&& before,
+                        const access_options& options = {}) const {
+    if (detail::byte_size(before) < detail::byte_size(values))
+      throw error(CANELE_EINVAL, "canele_accumulate: no room for the former elements");
+    combining(offset, values, which, std::ranges::data(before)).start(options).wait();
+  }
+
   /// Returns the word at `offset`, for atomic operations: key.word<std::uint64_t>(8).fetch_add(1).
   template <detail::atomic_word T>
   remote_word<T> word(std::uint64_t offset) const noexcept {
@@ -386,6 +408,15 @@ class key {
   auto reading(std::uint64_t offset, Range& range) const {
     return detail::access("canele_get", [key = native_, offset, data = detail::data_of(range)](const auto* o, auto* r) {
       return canele_get(key, offset, &data, o, r);
+    });
+  }
+
+  template <typename Range>
+  auto combining(std::uint64_t offset, const Range& range, int which, void* before) const {
+    return detail::access("canele_accumulate", [key = native_, offset, data = detail::data_of(range), which, before](
+                                                   const auto* o, auto* r) {
+      return canele_accumulate(key, offset, &data, which, detail::element_of<std::ranges::range_value_t<Range>>(),
+                               before, o, r);
     });
   }
 

@@ -251,6 +251,8 @@ void add_one_sided() {
   ADD(refused, canele_get, world.key, offset, &data, usual, request);
   ADD(refused, canele_atomic, world.key, offset, CANELE_ATOMIC_ADD, Any<std::size_t>{8}, number, number,
       Optional<std::uint64_t*>{&before}, usual, request);
+  ADD(refused, canele_accumulate, world.key, offset, &data, Any<int>{CANELE_SUM}, CANELE_UINT8,
+      Optional<std::uint64_t*>{&before}, usual, request);
   ADD(refused, canele_notify, e, Any<int>{world.peer}, &notify, request);
   ADD(refused, canele_flush, e, Any<int>{world.peer}, usual, request);
   ADD(refused, canele_notification_close, e, Any<std::uint32_t>{world.slot});

@@ -3,7 +3,7 @@
 // The predefined operators: each operation of each type against plain code, for counts that fill no vector. One thread.
 //
 // Integers wrap round: an addition never is a signed overflow.
-#include "comm/collectives/operators.hpp"
+#include "comm/operators/operators.hpp"
 
 #include <canele/collectives.h>
 #include <gtest/gtest.h>
@@ -80,13 +80,13 @@ void check_integers(canele_element element) {
 }
 
 TEST(Operators, WideLoopsGiveTheBitsOfPlainOnes) {
-  using comm::collectives::kernel_of;
-  if (!comm::collectives::has_wide()) GTEST_SKIP() << "this processor has no wide ones";
+  using comm::operators::kernel_of;
+  if (!comm::operators::has_wide()) GTEST_SKIP() << "this processor has no wide ones";
   constexpr std::size_t count = 77;
   for (int element = CANELE_INT8; element <= CANELE_COMPLEX_DOUBLE; ++element) {
     if (element == CANELE_LONG_DOUBLE) continue;  // has padding
     const auto type = static_cast<canele_element>(element);
-    const std::size_t bytes = count * comm::collectives::size_of(type);
+    const std::size_t bytes = count * comm::operators::size_of(type);
     for (int operation = CANELE_MAX; operation <= CANELE_BXOR; ++operation) {
       const auto what = static_cast<canele_operation>(operation);
       if (kernel_of(what, type, false) == nullptr) continue;

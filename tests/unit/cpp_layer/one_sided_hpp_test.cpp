@@ -304,6 +304,20 @@ TEST_F(CppOneSided, WordsThatAreNotAlignedAreRefused) {
   EXPECT_EQ(code_of([&] { key.word<std::uint64_t>(word_at(count)).fetch_add(1); }), CANELE_EACCESS);
 }
 
+TEST_F(CppOneSided, AccumulatesCombineRanges) {
+  key.accumulate(word_at(1), values, CANELE_SUM);
+  key.accumulate(word_at(1), values, CANELE_SUM);
+  EXPECT_EQ(target[3], 6u);
+  key.fetch_accumulate(word_at(1), values, CANELE_REPLACE, got);
+  EXPECT_EQ(got, (std::array<std::uint64_t, 3>{2, 4, 6}));
+  EXPECT_EQ(target[3], 3u);
+  key.iaccumulate(word_at(1), values, CANELE_MAX);
+  canele::flush(engine, 0);
+  EXPECT_EQ(target[1], 1u);
+  std::array<std::uint64_t, 2> too_small{};
+  EXPECT_EQ(code_of([&] { key.fetch_accumulate(0, values, CANELE_SUM, too_small); }), CANELE_EINVAL);
+}
+
 // ---- notifications, flushes -----------------------------------------------------------------------------------------
 
 TEST_F(CppOneSided, APutNotifiesAQueue) {

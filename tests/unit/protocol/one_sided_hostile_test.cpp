@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "unit/protocol/packets.hpp"
@@ -29,6 +30,11 @@ Bytes operator+(Bytes to, const T& value) {
   return to;
 }
 Bytes flags(std::uint32_t value = 0) { return Bytes() + value; }
+
+/// An addition of words of 8 bytes whose result is not wanted.
+wire::Accumulate sum(std::uint32_t length) { return {comm::Handle::none, length, CANELE_SUM, CANELE_UINT64, {}}; }
+/// Reads the whole memory atomically.
+constexpr wire::Accumulate read_all{comm::Handle{1}, size, CANELE_NO_OP, CANELE_UINT64, {}};
 
 /// Rank 0 sends rank 1 any chunk.
 class OneSidedChunks : public testing::Test {
@@ -95,6 +101,7 @@ TEST_F(OneSidedHostile, OffsetsThatWrapAndRangesBeyondTheMemory) {
     expect_rejected(Type::get, offset, 1, flags() + wire::GetRange{comm::Handle{9}, 8});
     expect_rejected(Type::atomic, offset, 1,
                     flags() + wire::AtomicWord{1, 0, comm::Handle{9}, CANELE_ATOMIC_ADD, 8, {}});
+    expect_rejected(Type::accumulate, offset, 1, flags() + sum(8) + std::uint64_t{1});
   }
   for (const std::uint64_t length : {std::uint64_t{size + 1}, most, most - 8, most / 2 + 1})
     expect_rejected(Type::get, 16, 1, flags() + wire::GetRange{comm::Handle{9}, length});
@@ -103,6 +110,8 @@ TEST_F(OneSidedHostile, OffsetsThatWrapAndRangesBeyondTheMemory) {
 TEST_F(OneSidedHostile, WhatTheKeyDoesNotAllow) {
   expect_rejected(Type::put, 0, 2, flags() + std::uint64_t{1});
   expect_rejected(Type::atomic, 0, 2, flags() + wire::AtomicWord{1, 0, comm::Handle::none, CANELE_ATOMIC_SWAP, 4, {}});
+  expect_rejected(Type::accumulate, 0, 2, flags() + sum(8) + std::uint64_t{1});
+  expect_rejected(Type::accumulate, 4, 1, flags() + sum(8) + std::uint64_t{1});
   expect_rejected(Type::atomic, 4, 1, flags() + wire::AtomicWord{1, 0, comm::Handle::none, CANELE_ATOMIC_ADD, 8, {}});
 }
 
@@ -141,10 +150,22 @@ TEST_F(OneSidedHostile, Violations) {
             wire::AtomicWord{
                 1, 0, comm::Handle::none, static_cast<std::uint8_t>(operation), static_cast<std::uint8_t>(bytes), {}});
   }
+  expect_violation("an accumulate is too short", Type::accumulate, 0, 1, flags() + std::uint64_t{0});
+  const char* const no_kind = "an accumulate is of no known kind";
+  expect_violation(no_kind, Type::accumulate, 0, 1, flags() + sum(8) + std::uint32_t{1});
+  expect_violation(no_kind, Type::accumulate, 0, 1, flags() + sum(4) + std::uint32_t{1});
+  const auto many = static_cast<std::uint32_t>(comm::one_sided::longest_accumulate) + 8;
+  for (const auto& [operation, element, bytes] :
+       {std::tuple{12, 0, 8u}, {34, 0, 8u}, {CANELE_SUM, 20, 8u}, {CANELE_NO_OP, CANELE_INT8, many}}) {
+    const wire::Accumulate fields{
+        comm::Handle{9}, bytes, static_cast<std::uint8_t>(operation), static_cast<std::uint8_t>(element), {}};
+    expect_violation(no_kind, Type::accumulate, 0, 1,
+                     operation == CANELE_NO_OP ? flags() + fields : flags() + fields + std::uint64_t{0});
+  }
   expect_violation("a notification is too short", Type::notify, 0, 0, flags());
   expect_violation("a flush is too short", Type::flush, 0, 0, {});
   expect_violation("it acknowledges operations of a lane that this rank has not used", Type::executed, 1, 0, {}, 7);
-  expect_violation("it answers a get that this rank has not made", Type::got, 77, 0, Bytes(1));
+  expect_violation("it answers an operation that this rank has not made", Type::got, 77, 0, Bytes(1));
   expect_violation("it answers an atomic operation that this rank has not made", Type::result, 77, 0, Bytes(8));
   expect_violation("it rejects an operation that this rank has not sent", Type::access_failed, 1, 0,
                    Bytes() + std::int32_t{CANELE_EACCESS});
@@ -194,6 +215,7 @@ TEST_F(OneSidedHostile, LargePutsAndGets) {
   expect_violation(early, Type::put, 0, 1, large + std::uint64_t{1});
   expect_violation(early, Type::get, 0, 1, flags() + wire::GetRange{comm::Handle{1}, 8});
   expect_violation(early, Type::atomic, 0, 1, flags() + wire::AtomicWord{1, 0, comm::Handle::none, 0, 8, {}});
+  expect_violation(early, Type::accumulate, 0, 1, flags() + sum(8) + std::uint64_t{1});
   expect_violation(early, Type::notify, 0, 0, flags() + wire::Notification{1, 0, 0, 1, 0});
   expect_violation(early, Type::flush, 0, 0, flags());
 }
@@ -205,6 +227,12 @@ TEST_F(OneSidedHostile, LimitsAreChecked) {
     gets.insert(gets.end(), one.begin(), one.end());
   }
   EXPECT_STREQ(reason(give_packet(job_, gets)), "it makes more gets than may be under way");
+  Bytes sums;
+  for (std::uint32_t i = 0; i <= comm::one_sided::most_replies; ++i) {
+    const Bytes one = chunk(Type::accumulate, 0, 1, 0, flags() + read_all);
+    sums.insert(sums.end(), one.begin(), one.end());
+  }
+  EXPECT_STREQ(reason(give_packet(job_, sums)), "it awaits more answers than may be under way");
   canele_queue_t queue{};
   canele_completion_t then{};
   then.kind = CANELE_COMPLETE_QUEUE;

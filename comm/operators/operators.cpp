@@ -7,7 +7,7 @@
 // just been received lies in a near cache. No fused multiplication: all processors compute the same bits.
 //
 // Rejected: target_clones, which choose when the library is loaded, before a sanitizer is ready.
-#include "comm/collectives/operators.hpp"
+#include "comm/operators/operators.hpp"
 
 #include <array>
 #include <complex>
@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace canele::comm::collectives {
+namespace canele::comm::operators {
 namespace {
 
 /// Laid out as in C.
@@ -204,4 +204,4 @@ std::size_t size_of(canele_element element) { return table[static_cast<std::size
 const char* name_of(canele_operation operation) { return operator_names[static_cast<std::size_t>(operation)]; }
 const char* name_of(canele_element element) { return table[static_cast<std::size_t>(element)].name; }
 
-}  // namespace canele::comm::collectives
+}  // namespace canele::comm::operators

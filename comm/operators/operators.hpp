@@ -11,7 +11,7 @@
 
 #include <cstddef>
 
-namespace canele::comm::collectives {
+namespace canele::comm::operators {
 
 inline constexpr int operator_count = CANELE_MINLOC + 1;
 inline constexpr int element_count = CANELE_LONG_DOUBLE_INT + 1;
@@ -27,4 +27,4 @@ std::size_t size_of(canele_element element);
 const char* name_of(canele_operation operation);
 const char* name_of(canele_element element);
 
-}  // namespace canele::comm::collectives
+}  // namespace canele::comm::operators

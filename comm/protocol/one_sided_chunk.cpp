@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The chunks of one-sided operations.
+#include "comm/protocol/one_sided_chunk.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <span>
+
+#include "comm/link/queue.hpp"
+#include "comm/state/payload.hpp"
+#include "comm/wire/wire.hpp"
+
+namespace canele::comm::one_sided {
+namespace {
+
+/// Returns the code of what an atomic operation or an accumulate does.
+std::uint8_t code_of(const Request& request) { return static_cast<std::uint8_t>(request.slot >> 8); }
+
+/// Returns how many bytes of data the chunk of the operation brings.
+std::size_t bytes_to_put(const Context& context, const Request& request) CANELE_UNDER_LOCK;
+std::size_t bytes_to_put(const Context& context, const Request& request) {
+  switch (operation_of(request)) {
+    case AccessKind::put:
+      return is_large(context, request) ? 0 : request.data.length;
+    case AccessKind::accumulate:
+      return code_of(request) == CANELE_NO_OP ? 0 : length_of(request);
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+bool is_answered(const Request& request) {
+  switch (operation_of(request)) {
+    case AccessKind::get:
+      return true;
+    case AccessKind::atomic:
+      return request.data.base != nullptr;
+    case AccessKind::accumulate:
+      return request.before != nullptr;
+    default:
+      return false;
+  }
+}
+
+std::size_t piece_limit(const Context& context) {
+  constexpr std::size_t around = wire::chunk_size(wire::long_size) + sizeof(std::uint32_t) + sizeof(wire::Notification);
+  std::size_t limit = ~std::size_t{0};
+  for (const auto& instance : context.instances) limit = std::min(limit, instance->driver->capabilities().max_packet);
+  return limit - sizeof(wire::Head) - around;
+}
+
+std::size_t payload_size(const Context& context, const Request& request) {
+  const AccessKind operation = operation_of(request);
+  std::size_t size = sizeof(std::uint32_t) + bytes_to_put(context, request);
+  if (notifies(request)) size += sizeof(wire::Notification);
+  if (operation == AccessKind::get) size += sizeof(wire::GetRange);
+  if (operation == AccessKind::atomic) size += sizeof(wire::AtomicWord);
+  if (operation == AccessKind::accumulate) size += sizeof(wire::Accumulate);
+  if (operation == AccessKind::put && is_large(context, request)) size += sizeof(std::uint64_t);
+  return size;
+}
+
+std::byte* write(Context& context, Request& request, std::byte* out) {
+  using wire::Type;
+  constexpr Type types[] = {Type::put, Type::get, Type::atomic, Type::accumulate, Type::notify, Type::flush};
+  const AccessKind operation = operation_of(request);
+  const std::size_t bytes = bytes_to_put(context, request);
+  const bool large = is_large(context, request);
+  const std::uint32_t flags = (notifies(request) ? wire::access_notifies : 0) | (large ? wire::access_by_message : 0) |
+                              (request.needs_fin && !is_answered(request) ? wire::access_wants_ack : 0);
+  const Handle answer = is_answered(request) ? request.handle : Handle::none;
+  const auto low = static_cast<std::uint8_t>(request.slot);
+  const wire::Notification notification{request.immediate, request.data.length, request.status_tag, request.slot, 0};
+  const wire::GetRange range{answer, request.data.length};
+  const wire::AtomicWord word{request.immediate, request.compare, answer, code_of(request), low, {}};
+  const wire::Accumulate elements{answer, static_cast<std::uint32_t>(length_of(request)), code_of(request), low, {}};
+  std::span<const std::byte> fields, length;
+  if (notifies(request)) fields = link::bytes_of(notification);
+  if (operation == AccessKind::get) fields = link::bytes_of(range);
+  if (operation == AccessKind::atomic) fields = link::bytes_of(word);
+  if (operation == AccessKind::accumulate) fields = link::bytes_of(elements);
+  if (operation == AccessKind::put && large) length = link::bytes_of(range.length);
+  const bool has_offset = operation <= AccessKind::accumulate;
+  const wire::Head head{has_offset ? request.status_tag : 0, request.key != nullptr ? request.key->index : 0,
+                        lane_of(request), types[static_cast<std::size_t>(operation)], 0};
+  assert(sizeof flags + fields.size() + length.size() + bytes == payload_size(context, request));
+  out = wire::put_head(out, head, payload_size(context, request));
+  for (const std::span<const std::byte> part : {link::bytes_of(flags), fields, length}) {
+    if (!part.empty()) std::memcpy(out, part.data(), part.size());
+    out += part.size();
+  }
+  if (bytes != 0) data::gather(request.data, request.moved, bytes, out);
+  return out + bytes;  // a driver may refuse the packet, and then the chunk is written again
+}
+
+}  // namespace canele::comm::one_sided
