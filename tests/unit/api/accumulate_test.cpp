@@ -180,6 +180,25 @@ TEST_P(Accumulate, LosesNothingAmongThreads) {
   EXPECT_EQ(sums[3], -threads * times);
 }
 
+/// The threads combine mapped elements by themselves.
+TEST_P(Accumulate, MappedElementsLoseNothing) {
+  if (!mapped()) GTEST_SKIP() << "the target combines them";
+  constexpr int threads = 4, times = 50'000;
+  std::vector<std::thread> all;
+  const float number = 1;
+  for (int i = 0; i < threads; ++i) {
+    all.emplace_back([&] {
+      const canele_data_t data = canele_data_contiguous(&number, sizeof number);
+      for (int n = 0; n < times; ++n)
+        EXPECT_EQ(canele_accumulate(key_, 4, &data, CANELE_SUM, CANELE_FLOAT, nullptr, nullptr, nullptr), CANELE_OK);
+    });
+  }
+  for (std::thread& one : all) one.join();
+  float sum = 0;
+  std::memcpy(&sum, base() + 4, sizeof sum);
+  EXPECT_EQ(sum, threads * times);
+}
+
 TEST_P(Accumulate, RejectsWhatItCannotDo) {
   std::fill_n(base(), 64, std::uint8_t{9});
   EXPECT_EQ(accumulate(0, Bytes(12), CANELE_SUM, CANELE_UINT64), CANELE_EINVAL) << "not a whole element";
