@@ -2,11 +2,12 @@
 //
 // HandlePool: objects of one kind named by int handles. Look-up is O(1), without a lock, from any thread.
 //
-// Used for datatypes, requests, communicators, groups and operators of the MPI subset. Any thread may call any
-// function. Slots are never freed nor moved. A stale handle finds a slot of another generation and is rejected, and a
-// thread that still reads a freed slot reads valid memory. Memory stays at the highest number of objects alive at once.
+// Used for datatypes, requests, communicators, groups, operators, windows and infos of the MPI subset. Any thread may
+// call any function. Slots are never freed nor moved. A stale handle finds a slot of another generation and is
+// rejected, and a thread that still reads a freed slot reads valid memory. Memory stays at the highest number of
+// objects alive at once.
 //
-//   handle   0 | kind (3 bits) | generation (4) | index (24)
+//   handle   0 | kind (4 bits) | generation (3) | index (24)
 //
 //   chunks_  [0] -> slots 0..511       free_  tag | index -> slot -> slot -> 0
 //            [1] -> slots 512..1023    (the tag counts pops, so that a slot which left and came back is noticed)
@@ -25,18 +26,30 @@
 
 namespace canele::mpi {
 
-enum class Kind : std::uint32_t { communicator = 1, group = 2, datatype = 3, op = 4, request = 5, error_handler = 6 };
+/// mpi.h has the predefined handles of the kinds with even numbers.
+enum class Kind : std::uint32_t {
+  window = 1,
+  communicator = 2,
+  info = 3,
+  group = 4,
+  keyval = 5,
+  datatype = 6,
+  op = 8,
+  request = 10,
+  error_handler = 12
+};
 
 constexpr std::uint32_t kIndexBits = 24;
 constexpr std::uint32_t kIndexMask = (1u << kIndexBits) - 1;
-constexpr std::uint32_t kGenerationMask = 0xf;
+constexpr std::uint32_t kGenerationMask = 0x7;
+constexpr std::uint32_t kKindShift = 27;
 
 constexpr int make_handle(Kind kind, std::uint32_t index, std::uint32_t generation = 0) {
-  return static_cast<int>(static_cast<std::uint32_t>(kind) << 28 | (generation & kGenerationMask) << kIndexBits |
-                          index);
+  return static_cast<int>(static_cast<std::uint32_t>(kind) << kKindShift |
+                          (generation & kGenerationMask) << kIndexBits | index);
 }
 constexpr bool is_kind(int handle, Kind kind) {
-  return static_cast<std::uint32_t>(handle) >> 28 == static_cast<std::uint32_t>(kind);
+  return static_cast<std::uint32_t>(handle) >> kKindShift == static_cast<std::uint32_t>(kind);
 }
 constexpr std::uint32_t handle_index(int handle) { return static_cast<std::uint32_t>(handle) & kIndexMask; }
 constexpr std::uint32_t handle_generation(int handle) {

@@ -101,7 +101,7 @@ TEST(Handles, GenerationsComeRoundWithinTheirBits) {
     pool.release(handle);
     EXPECT_EQ(pool.find(~handle), nullptr);
   }
-  EXPECT_EQ(handles.size(), 16u);
+  EXPECT_EQ(handles.size(), 8u);
 }
 
 TEST(Handles, PredefinedOnesAreFoundOnceTheyAreOpen) {
