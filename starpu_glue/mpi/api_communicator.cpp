@@ -14,12 +14,6 @@
 namespace canele::mpi {
 namespace {
 
-int get_group(MPI_Group handle, RanksPointer* found) {
-  *found = find_group(handle);
-  if (*found != nullptr) return MPI_SUCCESS;
-  return fail(MPI_ERR_GROUP, "0x%x is not a group, or was freed", static_cast<unsigned>(handle));
-}
-
 int check_member(const Ranks& group, int rank) {
   if (rank >= 0 && rank < group.size()) return MPI_SUCCESS;
   return fail(MPI_ERR_RANK, "rank %d is not in the group of %d", rank, group.size());

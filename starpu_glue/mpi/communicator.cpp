@@ -205,15 +205,19 @@ void forget_communicators() {
   }
 }
 
-int duplicate(Communicator& parent, MPI_Comm* made) {
+int duplicate_unnamed(Communicator& parent, Communicator** made) {
   std::uint64_t number = parent.rank() == 0 ? next_number.fetch_add(1) : 0;
   Transfer exchange;
   int code = from_engine(canele_ibcast(parent.group(), &number, sizeof number, 0, nullptr, &exchange.engine));
   if (code == MPI_SUCCESS) code = exchange.wait(nullptr);
   if (code != MPI_SUCCESS) return code;
+  return Communicator::create(engine(), parent.ranks(), parent.rank(), derived_label(parent.world_rank(0), number),
+                              made);
+}
+
+int duplicate(Communicator& parent, MPI_Comm* made) {
   Communicator* comm = nullptr;
-  code =
-      Communicator::create(engine(), parent.ranks(), parent.rank(), derived_label(parent.world_rank(0), number), &comm);
+  const int code = duplicate_unnamed(parent, &comm);
   return code == MPI_SUCCESS ? publish(parent, comm, made) : code;
 }
 

@@ -146,6 +146,8 @@ void forget_communicators();
 
 /// Implement MPI_Comm_dup, _split and _create_group. They communicate within the parent. They return MPI codes.
 int duplicate(Communicator& parent, MPI_Comm* made);
+/// Makes a duplicate for the library's own use: without a handle. The caller owns its reference.
+int duplicate_unnamed(Communicator& parent, Communicator** made);
 int split(Communicator& parent, int color, int key, MPI_Comm* made);
 int create_from_group(Communicator& parent, const RanksPointer& group, int tag, MPI_Comm* made);
 int free_communicator(MPI_Comm* handle);

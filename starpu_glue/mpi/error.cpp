@@ -53,6 +53,22 @@ constexpr const char* kTexts[] = {
     "MPI_ERR_IN_STATUS: the error is in the status",
     "MPI_ERR_NO_MEM: no memory",
     "MPI_ERR_KEYVAL: wrong attribute key",
+    "MPI_ERR_WIN: wrong window",
+    "MPI_ERR_BASE: wrong base address",
+    "MPI_ERR_SIZE: wrong size",
+    "MPI_ERR_DISP: wrong displacement",
+    "MPI_ERR_LOCKTYPE: wrong type of lock",
+    "MPI_ERR_ASSERT: wrong assertion",
+    "MPI_ERR_RMA_CONFLICT: conflicting accesses to a window",
+    "MPI_ERR_RMA_SYNC: wrong synchronisation of a window",
+    "MPI_ERR_RMA_RANGE: the access is beyond the window",
+    "MPI_ERR_RMA_ATTACH: memory cannot be attached",
+    "MPI_ERR_RMA_SHARED: memory cannot be shared",
+    "MPI_ERR_RMA_FLAVOR: wrong flavor of a window",
+    "MPI_ERR_INFO: wrong info",
+    "MPI_ERR_INFO_KEY: wrong key of an info",
+    "MPI_ERR_INFO_VALUE: wrong value of an info",
+    "MPI_ERR_INFO_NOKEY: the info does not have the key",
 };
 
 int class_of(int error) {
@@ -69,6 +85,10 @@ int class_of(int error) {
       return MPI_ERR_NO_MEM;
     case CANELE_ESTATE:
       return MPI_ERR_REQUEST;
+    case CANELE_EACCESS:
+      return MPI_ERR_RMA_RANGE;
+    case CANELE_EREVOKED:
+      return MPI_ERR_RMA_ATTACH;
     default:
       return MPI_ERR_OTHER;
   }

@@ -24,12 +24,17 @@ inline constexpr std::string_view kFunctionsOfClass[kCallClasses] = {
     " MPI_Send MPI_Ssend MPI_Recv MPI_Sendrecv MPI_Probe"
     " MPI_Barrier MPI_Bcast MPI_Gather MPI_Gatherv MPI_Scatter MPI_Scatterv MPI_Allgather MPI_Allgatherv MPI_Alltoall"
     " MPI_Alltoallv MPI_Alltoallw MPI_Reduce MPI_Allreduce MPI_Reduce_scatter MPI_Reduce_scatter_block MPI_Scan"
-    " MPI_Exscan ",
+    " MPI_Exscan MPI_Win_create MPI_Win_allocate MPI_Win_allocate_shared MPI_Win_create_dynamic MPI_Win_free"
+    " MPI_Win_fence MPI_Win_lock MPI_Win_unlock MPI_Win_lock_all MPI_Win_unlock_all MPI_Win_flush MPI_Win_flush_local "
+    "MPI_Win_flush_all"
+    " MPI_Win_flush_local_all MPI_Win_post MPI_Win_start MPI_Win_complete MPI_Win_wait ",
     " MPI_Isend MPI_Issend MPI_Irecv"
     " MPI_Ibarrier MPI_Ibcast MPI_Igather MPI_Igatherv MPI_Iscatter MPI_Iscatterv MPI_Iallgather MPI_Iallgatherv"
     " MPI_Ialltoall MPI_Ialltoallv MPI_Ialltoallw MPI_Ireduce MPI_Iallreduce MPI_Ireduce_scatter"
-    " MPI_Ireduce_scatter_block MPI_Iscan MPI_Iexscan ",
-    " MPI_Test MPI_Testall MPI_Testany MPI_Testsome MPI_Iprobe ", " MPI_Wait MPI_Waitall MPI_Waitany MPI_Waitsome ",
+    " MPI_Ireduce_scatter_block MPI_Iscan MPI_Iexscan"
+    " MPI_Put MPI_Rput MPI_Get MPI_Rget MPI_Fetch_and_op MPI_Compare_and_swap ",
+    " MPI_Test MPI_Testall MPI_Testany MPI_Testsome MPI_Iprobe MPI_Win_test ",
+    " MPI_Wait MPI_Waitall MPI_Waitany MPI_Waitsome ",
     " MPI_Init MPI_Init_thread MPI_Initialized MPI_Query_thread MPI_Is_thread_main MPI_Abort MPI_Finalize MPI_Finalized"
     " MPI_Get_address MPI_Get_processor_name MPI_Get_version MPI_Get_library_version MPI_Error_string MPI_Error_class"
     " MPI_Cancel MPI_Test_cancelled MPI_Request_free MPI_Get_count MPI_Reduce_local"
@@ -40,7 +45,12 @@ inline constexpr std::string_view kFunctionsOfClass[kCallClasses] = {
     " MPI_Type_commit MPI_Type_contiguous MPI_Type_create_hindexed MPI_Type_create_hvector MPI_Type_create_resized"
     " MPI_Type_create_struct MPI_Type_dup MPI_Type_free MPI_Type_get_contents MPI_Type_get_envelope"
     " MPI_Type_get_extent MPI_Type_get_name MPI_Type_get_true_extent MPI_Type_indexed MPI_Type_set_name MPI_Type_size"
-    " MPI_Type_vector nm_mpi_comm nm_mpi_nmad_dest canele_mpi_comm_rank canele_mpi_data_get canele_mpi_data_release"
+    " MPI_Type_vector"
+    " MPI_Info_create MPI_Info_dup MPI_Info_free MPI_Info_set MPI_Info_delete MPI_Info_get MPI_Info_get_valuelen"
+    " MPI_Info_get_nkeys MPI_Info_get_nthkey MPI_Alloc_mem MPI_Free_mem MPI_Win_get_group MPI_Win_set_name"
+    " MPI_Win_get_name MPI_Win_get_attr MPI_Win_set_info MPI_Win_get_info MPI_Win_set_errhandler"
+    " MPI_Win_get_errhandler MPI_Win_sync MPI_Win_shared_query MPI_Win_attach MPI_Win_detach"
+    " nm_mpi_comm nm_mpi_nmad_dest canele_mpi_comm_rank canele_mpi_data_get canele_mpi_data_release"
     " canele_mpi_engine canele_mpi_job_rank canele_mpi_session "};
 
 /// One of the functions above.

@@ -38,6 +38,12 @@ RanksPointer find_group(MPI_Group handle) {
   return ranks == nullptr ? nullptr : *ranks;
 }
 
+int get_group(MPI_Group handle, RanksPointer* found) {
+  *found = find_group(handle);
+  if (*found != nullptr) return MPI_SUCCESS;
+  return fail(MPI_ERR_GROUP, "0x%x is not a group, or was freed", static_cast<unsigned>(handle));
+}
+
 int new_group(RanksPointer ranks, MPI_Group* handle) {
   if (ranks->size() == 0) {
     *handle = MPI_GROUP_EMPTY;

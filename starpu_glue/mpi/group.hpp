@@ -37,6 +37,8 @@ using RanksPointer = std::shared_ptr<const Ranks>;
 
 /// Returns the list of a live handle, else nullptr. Returns a copy, because the handle may be freed meanwhile.
 RanksPointer find_group(MPI_Group handle);
+/// Looks a group up like find_group, but returns an MPI code and sets the detail.
+int get_group(MPI_Group handle, RanksPointer* found);
 /// Makes a handle for the list. Returns an MPI code.
 int new_group(RanksPointer ranks, MPI_Group* handle);
 void free_group(MPI_Group handle);

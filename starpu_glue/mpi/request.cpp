@@ -160,6 +160,8 @@ int start_receive(const Endpoint& from, const Buffer& buffer, MPI_Request* handl
 
 int new_collective(Communicator& comm, Request** made) { return take_request(comm, false, Request::collective, made); }
 
+int new_access(Communicator& comm, Request** made) { return take_request(comm, false, 0, made); }
+
 int publish_request(Request& request, int code, MPI_Request* handle) {
   if (code == MPI_SUCCESS) {
     *handle = RequestPool::open(request);

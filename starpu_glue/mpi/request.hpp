@@ -136,6 +136,8 @@ int start_receive(const Endpoint& from, const Buffer& buffer, MPI_Request* handl
 
 /// Makes a request for a collective. The caller starts it with `engine` and `staging`, and then calls publish_request.
 int new_collective(Communicator& comm, Request** made);
+/// Makes a request for a one-sided operation, in the same way.
+int new_access(Communicator& comm, Request** made);
 /// Returns the handle of a started request, or frees the request if `code` is an error. Returns `code`.
 int publish_request(Request& request, int code, MPI_Request* handle);
 

@@ -16,6 +16,7 @@
 #include "starpu_glue/mpi/communicator.hpp"
 #include "starpu_glue/mpi/error.hpp"
 #include "starpu_glue/mpi/profile.hpp"
+#include "starpu_glue/mpi/window.hpp"
 
 namespace canele::mpi {
 
@@ -160,6 +161,7 @@ int stop() {
   // seq_cst, as in EngineUse: either this thread sees the user, or the user sees no engine.
   canele_engine_t* last = running.exchange(nullptr, std::memory_order_seq_cst);
   for (int inside = users.load(std::memory_order_seq_cst); inside != 0; inside = users.load()) users.wait(inside);
+  close_windows();
   close_groups();
   const int error = canele_finalize(last);
   const int code = error == CANELE_OK ? MPI_SUCCESS : from_engine(error);

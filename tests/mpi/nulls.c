@@ -215,6 +215,67 @@ static void operators(void) {
   REFUSED(MPI_Reduce_local(&value, NULL, 1, MPI_INT, MPI_SUM));
 }
 
+static void infos(void) {
+  MPI_Info info;
+  REFUSED(MPI_Info_create(NULL));
+  MPI_Info_create(&info);
+  REFUSED(MPI_Info_dup(info, NULL));
+  REFUSED(MPI_Info_free(NULL));
+  REFUSED(MPI_Info_set(info, NULL, "value"));
+  REFUSED(MPI_Info_set(info, "key", NULL));
+  REFUSED(MPI_Info_delete(info, NULL));
+  REFUSED(MPI_Info_get(info, NULL, 1, text, &value));
+  REFUSED(MPI_Info_get(info, "key", 1, NULL, &value));
+  REFUSED(MPI_Info_get(info, "key", 1, text, NULL));
+  REFUSED(MPI_Info_get_valuelen(info, NULL, &value, &other));
+  REFUSED(MPI_Info_get_valuelen(info, "key", NULL, &other));
+  REFUSED(MPI_Info_get_valuelen(info, "key", &value, NULL));
+  REFUSED(MPI_Info_get_nkeys(info, NULL));
+  REFUSED(MPI_Info_get_nthkey(info, 0, NULL));
+  MPI_Info_free(&info);
+}
+
+static void windows(void) {
+  const MPI_Comm world = MPI_COMM_WORLD;
+  MPI_Win window;
+  void *base;
+  REFUSED(MPI_Alloc_mem(8, MPI_INFO_NULL, NULL));
+  REFUSED(MPI_Win_create(&value, sizeof value, 1, MPI_INFO_NULL, world, NULL));
+  REFUSED(MPI_Win_allocate(8, 1, MPI_INFO_NULL, world, &base, NULL));
+  REFUSED(MPI_Win_allocate(8, 1, MPI_INFO_NULL, world, NULL, &window));
+  REFUSED(MPI_Win_allocate_shared(8, 1, MPI_INFO_NULL, world, &base, NULL));
+  REFUSED(MPI_Win_allocate_shared(8, 1, MPI_INFO_NULL, world, NULL, &window));
+  REFUSED(MPI_Win_create_dynamic(MPI_INFO_NULL, world, NULL));
+  REFUSED(MPI_Win_free(NULL));
+  MPI_Win_allocate_shared(8, 1, MPI_INFO_NULL, world, &base, &window);
+  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+  REFUSED(MPI_Win_shared_query(window, 0, NULL, &value, &base));
+  REFUSED(MPI_Win_shared_query(window, 0, &address, NULL, &base));
+  REFUSED(MPI_Win_shared_query(window, 0, &address, &value, NULL));
+  MPI_Win_free(&window);
+  MPI_Win_create(&value, sizeof value, 1, MPI_INFO_NULL, world, &window);
+  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+  REFUSED(MPI_Win_get_group(window, NULL));
+  REFUSED(MPI_Win_set_name(window, NULL));
+  REFUSED(MPI_Win_get_name(window, NULL, &value));
+  REFUSED(MPI_Win_get_name(window, text, NULL));
+  REFUSED(MPI_Win_get_attr(window, MPI_WIN_SIZE, NULL, &value));
+  REFUSED(MPI_Win_get_attr(window, MPI_WIN_SIZE, &base, NULL));
+  REFUSED(MPI_Win_get_info(window, NULL));
+  REFUSED(MPI_Win_get_errhandler(window, NULL));
+  REFUSED(MPI_Win_test(window, NULL));
+  MPI_Win_fence(0, window);
+  REFUSED(MPI_Rput(&other, 1, MPI_INT, 0, 0, 1, MPI_INT, window, NULL));
+  REFUSED(MPI_Rget(&other, 1, MPI_INT, 0, 0, 1, MPI_INT, window, NULL));
+  REFUSED(MPI_Fetch_and_op(NULL, &other, MPI_INT, 0, 0, MPI_SUM, window));
+  REFUSED(MPI_Fetch_and_op(&other, NULL, MPI_INT, 0, 0, MPI_SUM, window));
+  REFUSED(MPI_Compare_and_swap(NULL, &one, &other, MPI_INT, 0, 0, window));
+  REFUSED(MPI_Compare_and_swap(&one, NULL, &other, MPI_INT, 0, 0, window));
+  REFUSED(MPI_Compare_and_swap(&one, &zero, NULL, MPI_INT, 0, 0, window));
+  MPI_Win_fence(0, window);
+  MPI_Win_free(&window);
+}
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -225,5 +286,7 @@ int main(int argc, char **argv) {
   arrays_of_collectives();
   types();
   operators();
+  infos();
+  windows();
   return finish();
 }

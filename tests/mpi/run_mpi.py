@@ -6,6 +6,7 @@ A program that must die also has no way to end well: it waits for a message that
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,31 @@ class Deaths(unittest.TestCase):
         result = run(RUN, "-n", "2", os.path.join(BIN, "mpi_nmad"), "truncated")
         self.assertNotEqual(result.returncode, 0)
         self.assertRegex(result.stderr, r"a StarPU receive from rank \d \(tag 8, 100 bytes\) failed: .*longer")
+
+
+class Apart(unittest.TestCase):
+    """Ranks that cannot map memory of each other, as on several hosts: each has its own numbers of processes."""
+
+    UNSHARE = ("unshare", "--user", "--map-root-user", "--fork", "--pid", "--mount-proc")
+
+    def run_apart(self, program, processes=2):
+        if SANITIZED:
+            self.skipTest("the sanitizers need the outer /proc")
+        if not shutil.which("unshare") or run(*self.UNSHARE, "true").returncode != 0:
+            self.skipTest("this machine has no namespaces for it")
+        return run(RUN, "-n", str(processes), *self.UNSHARE, os.path.join(BIN, program),
+                   env={**os.environ, "CANELE_DRIVERS": "tcp"})
+
+    def test_windows(self):
+        """Locks, too, are taken by packets here."""
+        for program in ("mpi_windows", "mpi_one_sided", "mpi_active_target", "mpi_dynamic_windows"):
+            result = self.run_apart(program)
+            self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_they_cannot_share_memory(self):
+        result = self.run_apart("mpi_shared_windows")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertRegex(result.stderr, "MPI_Win_allocate_shared failed: MPI_ERR_RMA_SHARED.*expected: ranks of one")
 
 
 class Settings(unittest.TestCase):
@@ -214,10 +240,10 @@ class Wrappers(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             source = os.path.join(directory, "a.c")
             with open(source, "w", encoding="utf-8") as file:
-                file.write("#include <mpi.h>\nint MPI_Win_create(void);\nint main(void) { return MPI_Win_create(); }\n")
+                file.write("#include <mpi.h>\nint MPI_Comm_spawn(void);\nint main(void) { return MPI_Comm_spawn(); }\n")
             result = run(os.path.join(BIN, "canele-mpicc"), source, "-o", os.path.join(directory, "a"))
             self.assertNotEqual(result.returncode, 0)
-            self.assertIn("MPI_Win_create", result.stderr)
+            self.assertIn("MPI_Comm_spawn", result.stderr)
 
 
 class Nulls(unittest.TestCase):

@@ -36,6 +36,8 @@ typedef int MPI_Datatype;
 typedef int MPI_Op;
 typedef int MPI_Request;
 typedef int MPI_Errhandler;
+typedef int MPI_Win;
+typedef int MPI_Info;
 typedef int MPI_Fint;
 typedef intptr_t MPI_Aint;
 typedef long long MPI_Count;
@@ -69,6 +71,8 @@ typedef void MPI_User_function(void *in, void *inout, int *count, MPI_Datatype *
 #define MPI_MAX_ERROR_STRING 512
 #define MPI_MAX_OBJECT_NAME 128
 #define MPI_MAX_LIBRARY_VERSION_STRING 256
+#define MPI_MAX_INFO_KEY 256
+#define MPI_MAX_INFO_VAL 1024
 
 /* Macros, because programs and configure checks test for them with #ifdef. */
 #define MPI_THREAD_SINGLE 0
@@ -83,6 +87,8 @@ enum { MPI_IDENT = 0, MPI_CONGRUENT = 1, MPI_SIMILAR = 2, MPI_UNEQUAL = 3 };
 #define MPI_GROUP_NULL ((MPI_Group)0)
 #define MPI_GROUP_EMPTY ((MPI_Group)0x20000000)
 #define MPI_REQUEST_NULL ((MPI_Request)0)
+#define MPI_WIN_NULL ((MPI_Win)0)
+#define MPI_INFO_NULL ((MPI_Info)0)
 #define MPI_ERRHANDLER_NULL ((MPI_Errhandler)0)
 #define MPI_ERRORS_ARE_FATAL ((MPI_Errhandler)0x60000000)
 #define MPI_ERRORS_RETURN ((MPI_Errhandler)0x60000001)
@@ -90,6 +96,24 @@ enum { MPI_IDENT = 0, MPI_CONGRUENT = 1, MPI_SIMILAR = 2, MPI_UNEQUAL = 3 };
 /* Attributes of a communicator, for MPI_Comm_get_attr. */
 #define MPI_TAG_UB 0x64400001
 #define MPI_WTIME_IS_GLOBAL 0x64400002
+
+/* Attributes of a window, for MPI_Win_get_attr, and values of the last two. */
+#define MPI_WIN_BASE 0x66000001
+#define MPI_WIN_SIZE 0x66000002
+#define MPI_WIN_DISP_UNIT 0x66000003
+#define MPI_WIN_CREATE_FLAVOR 0x66000004
+#define MPI_WIN_MODEL 0x66000005
+enum { MPI_WIN_FLAVOR_CREATE = 1, MPI_WIN_FLAVOR_ALLOCATE, MPI_WIN_FLAVOR_DYNAMIC, MPI_WIN_FLAVOR_SHARED };
+enum { MPI_WIN_SEPARATE = 1, MPI_WIN_UNIFIED };
+
+/* Kinds of locks, and what a program asserts about the synchronisation of a window. */
+#define MPI_LOCK_EXCLUSIVE 1
+#define MPI_LOCK_SHARED 2
+#define MPI_MODE_NOCHECK 1024
+#define MPI_MODE_NOSTORE 2048
+#define MPI_MODE_NOPUT 4096
+#define MPI_MODE_NOPRECEDE 8192
+#define MPI_MODE_NOSUCCEED 16384
 
 #define MPI_DATATYPE_NULL ((MPI_Datatype)0)
 #define MPI_BYTE ((MPI_Datatype)0x30000001)
@@ -149,6 +173,9 @@ enum { MPI_IDENT = 0, MPI_CONGRUENT = 1, MPI_SIMILAR = 2, MPI_UNEQUAL = 3 };
 #define MPI_BXOR ((MPI_Op)0x4000000a)
 #define MPI_MINLOC ((MPI_Op)0x4000000b)
 #define MPI_MAXLOC ((MPI_Op)0x4000000c)
+/* For one-sided operations only. */
+#define MPI_REPLACE ((MPI_Op)0x4000000d)
+#define MPI_NO_OP ((MPI_Op)0x4000000e)
 
 /* How a datatype was made, for MPI_Type_get_envelope. */
 enum {
@@ -187,6 +214,22 @@ enum {
   MPI_ERR_IN_STATUS,
   MPI_ERR_NO_MEM,
   MPI_ERR_KEYVAL,
+  MPI_ERR_WIN,
+  MPI_ERR_BASE,
+  MPI_ERR_SIZE,
+  MPI_ERR_DISP,
+  MPI_ERR_LOCKTYPE,
+  MPI_ERR_ASSERT,
+  MPI_ERR_RMA_CONFLICT,
+  MPI_ERR_RMA_SYNC,
+  MPI_ERR_RMA_RANGE,
+  MPI_ERR_RMA_ATTACH,
+  MPI_ERR_RMA_SHARED,
+  MPI_ERR_RMA_FLAVOR,
+  MPI_ERR_INFO,
+  MPI_ERR_INFO_KEY,
+  MPI_ERR_INFO_VALUE,
+  MPI_ERR_INFO_NOKEY,
   MPI_ERR_LASTCODE = 63
 };
 
@@ -409,6 +452,81 @@ CANELE_MPI_DECLARE(int, Pack,
 CANELE_MPI_DECLARE(int, Unpack,
                    (const void *in, int size, int *position, void *out, int count, MPI_Datatype type, MPI_Comm comm))
 CANELE_MPI_DECLARE(int, Pack_size, (int count, MPI_Datatype type, MPI_Comm comm, int *size))
+
+/* Infos: pairs of a key and a value. */
+CANELE_MPI_DECLARE(int, Info_create, (MPI_Info * info))
+CANELE_MPI_DECLARE(int, Info_dup, (MPI_Info info, MPI_Info *copy))
+CANELE_MPI_DECLARE(int, Info_free, (MPI_Info * info))
+CANELE_MPI_DECLARE(int, Info_set, (MPI_Info info, const char *key, const char *value))
+CANELE_MPI_DECLARE(int, Info_delete, (MPI_Info info, const char *key))
+CANELE_MPI_DECLARE(int, Info_get, (MPI_Info info, const char *key, int length, char *value, int *flag))
+CANELE_MPI_DECLARE(int, Info_get_valuelen, (MPI_Info info, const char *key, int *length, int *flag))
+CANELE_MPI_DECLARE(int, Info_get_nkeys, (MPI_Info info, int *count))
+CANELE_MPI_DECLARE(int, Info_get_nthkey, (MPI_Info info, int n, char *key))
+
+/* Windows: memory that other ranks access. */
+CANELE_MPI_DECLARE(int, Alloc_mem, (MPI_Aint size, MPI_Info info, void *base))
+CANELE_MPI_DECLARE(int, Free_mem, (void *base))
+CANELE_MPI_DECLARE(int, Win_create,
+                   (void *base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, MPI_Win *window))
+CANELE_MPI_DECLARE(int, Win_allocate,
+                   (MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *window))
+CANELE_MPI_DECLARE(int, Win_allocate_shared,
+                   (MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *window))
+CANELE_MPI_DECLARE(int, Win_shared_query, (MPI_Win window, int rank, MPI_Aint *size, int *unit, void *base))
+CANELE_MPI_DECLARE(int, Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win *window))
+CANELE_MPI_DECLARE(int, Win_attach, (MPI_Win window, void *base, MPI_Aint size))
+CANELE_MPI_DECLARE(int, Win_detach, (MPI_Win window, const void *base))
+CANELE_MPI_DECLARE(MPI_Aint, Aint_add, (MPI_Aint address, MPI_Aint displacement))
+CANELE_MPI_DECLARE(MPI_Aint, Aint_diff, (MPI_Aint first, MPI_Aint second))
+CANELE_MPI_DECLARE(int, Win_free, (MPI_Win * window))
+CANELE_MPI_DECLARE(int, Win_get_group, (MPI_Win window, MPI_Group *group))
+CANELE_MPI_DECLARE(int, Win_set_name, (MPI_Win window, const char *name))
+CANELE_MPI_DECLARE(int, Win_get_name, (MPI_Win window, char *name, int *length))
+CANELE_MPI_DECLARE(int, Win_get_attr, (MPI_Win window, int keyval, void *value, int *flag))
+CANELE_MPI_DECLARE(int, Win_set_info, (MPI_Win window, MPI_Info info))
+CANELE_MPI_DECLARE(int, Win_get_info, (MPI_Win window, MPI_Info *info))
+CANELE_MPI_DECLARE(int, Win_set_errhandler, (MPI_Win window, MPI_Errhandler handler))
+CANELE_MPI_DECLARE(int, Win_get_errhandler, (MPI_Win window, MPI_Errhandler *handler))
+CANELE_MPI_DECLARE(MPI_Fint, Win_c2f, (MPI_Win window))
+CANELE_MPI_DECLARE(MPI_Win, Win_f2c, (MPI_Fint window))
+
+/* Synchronisation of windows. */
+CANELE_MPI_DECLARE(int, Win_fence, (int asserts, MPI_Win window))
+CANELE_MPI_DECLARE(int, Win_lock, (int type, int rank, int asserts, MPI_Win window))
+CANELE_MPI_DECLARE(int, Win_unlock, (int rank, MPI_Win window))
+CANELE_MPI_DECLARE(int, Win_lock_all, (int asserts, MPI_Win window))
+CANELE_MPI_DECLARE(int, Win_unlock_all, (MPI_Win window))
+CANELE_MPI_DECLARE(int, Win_flush, (int rank, MPI_Win window))
+CANELE_MPI_DECLARE(int, Win_flush_local, (int rank, MPI_Win window))
+CANELE_MPI_DECLARE(int, Win_flush_all, (MPI_Win window))
+CANELE_MPI_DECLARE(int, Win_flush_local_all, (MPI_Win window))
+CANELE_MPI_DECLARE(int, Win_sync, (MPI_Win window))
+CANELE_MPI_DECLARE(int, Win_post, (MPI_Group group, int asserts, MPI_Win window))
+CANELE_MPI_DECLARE(int, Win_start, (MPI_Group group, int asserts, MPI_Win window))
+CANELE_MPI_DECLARE(int, Win_complete, (MPI_Win window))
+CANELE_MPI_DECLARE(int, Win_wait, (MPI_Win window))
+CANELE_MPI_DECLARE(int, Win_test, (MPI_Win window, int *flag))
+
+/* One-sided operations. */
+CANELE_MPI_DECLARE(int, Put,
+                   (const void *origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
+                    int target_count, MPI_Datatype target_type, MPI_Win window))
+CANELE_MPI_DECLARE(int, Rput,
+                   (const void *origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
+                    int target_count, MPI_Datatype target_type, MPI_Win window, MPI_Request *request))
+CANELE_MPI_DECLARE(int, Get,
+                   (void *origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
+                    int target_count, MPI_Datatype target_type, MPI_Win window))
+CANELE_MPI_DECLARE(int, Rget,
+                   (void *origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
+                    int target_count, MPI_Datatype target_type, MPI_Win window, MPI_Request *request))
+CANELE_MPI_DECLARE(int, Fetch_and_op,
+                   (const void *origin, void *result, MPI_Datatype type, int rank, MPI_Aint displacement, MPI_Op op,
+                    MPI_Win window))
+CANELE_MPI_DECLARE(int, Compare_and_swap,
+                   (const void *origin, const void *compare, void *result, MPI_Datatype type, int rank,
+                    MPI_Aint displacement, MPI_Win window))
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// MPI_Put to MPI_Compare_and_swap: one-sided operations on windows. Called from any thread.
+//
+// Those with a request return one that is complete from the start if there was nothing to do.
+#include "starpu_glue/mpi/api.hpp"
+#include "starpu_glue/mpi/request.hpp"
+#include "starpu_glue/mpi/window_access.hpp"
+
+namespace canele::mpi {
+namespace {
+
+/// Returns the communicator whose error handler applies to the window.
+const Communicator* handler_of(const Window* window) { return window != nullptr ? window->comm : nullptr; }
+
+/// Performs one operation: perform(window, nullptr).
+template <class Perform>
+int access_window(Function function, MPI_Win handle, Perform perform) {
+  const Call call(function);
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  Window* window = nullptr;
+  int code = get_window(handle, &window);
+  if (code == MPI_SUCCESS) code = perform(*window, nullptr);
+  return call.end(code, handler_of(window));
+}
+
+/// Starts one operation with a request: perform(window, &request).
+template <class Perform>
+int start_access(Function function, MPI_Win handle, MPI_Request* request, Perform perform) {
+  const Call call(function);
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  if (const int code = given({{"request", request}}); code != MPI_SUCCESS) return call.end(code);
+  Window* window = nullptr;
+  if (const int code = get_window(handle, &window); code != MPI_SUCCESS) return call.end(code);
+  Request* made = nullptr;
+  int code = new_access(*window->comm, &made);
+  if (code != MPI_SUCCESS) return call.end(code, window->comm);
+  AccessRequest access{&made->engine};
+  code = perform(*window, &access);
+  if (!access.is_posted) made->flags |= Request::proc_null;
+  return call.end(publish_request(*made, code, request), window->comm);
+}
+
+}  // namespace
+}  // namespace canele::mpi
+
+using namespace canele::mpi;
+
+extern "C" int PMPI_Put(const void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
+                        int target_count, MPI_Datatype target_type, MPI_Win window) {
+  return access_window("MPI_Put", window, [&](Window& w, AccessRequest* none) {
+    return put(w, {origin, origin_count, origin_type}, {rank, displacement, target_count, target_type}, none);
+  });
+}
+CANELE_MPI_NAME(Put);
+
+extern "C" int PMPI_Rput(const void* origin, int origin_count, MPI_Datatype origin_type, int rank,
+                         MPI_Aint displacement, int target_count, MPI_Datatype target_type, MPI_Win window,
+                         MPI_Request* request) {
+  return start_access("MPI_Rput", window, request, [&](Window& w, AccessRequest* access) {
+    return put(w, {origin, origin_count, origin_type}, {rank, displacement, target_count, target_type}, access);
+  });
+}
+CANELE_MPI_NAME(Rput);
+
+extern "C" int PMPI_Get(void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
+                        int target_count, MPI_Datatype target_type, MPI_Win window) {
+  return access_window("MPI_Get", window, [&](Window& w, AccessRequest* none) {
+    return get(w, {origin, origin_count, origin_type}, {rank, displacement, target_count, target_type}, none);
+  });
+}
+CANELE_MPI_NAME(Get);
+
+extern "C" int PMPI_Rget(void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
+                         int target_count, MPI_Datatype target_type, MPI_Win window, MPI_Request* request) {
+  return start_access("MPI_Rget", window, request, [&](Window& w, AccessRequest* access) {
+    return get(w, {origin, origin_count, origin_type}, {rank, displacement, target_count, target_type}, access);
+  });
+}
+CANELE_MPI_NAME(Rget);
+
+extern "C" int PMPI_Fetch_and_op(const void* origin, void* result, MPI_Datatype type, int rank, MPI_Aint displacement,
+                                 MPI_Op op, MPI_Win window) {
+  return access_window("MPI_Fetch_and_op", window, [&](Window& w, AccessRequest*) {
+    int code = given({{"result", result}});
+    if (code == MPI_SUCCESS && op != MPI_NO_OP) code = given({{"origin", origin}});
+    return code == MPI_SUCCESS ? fetch_and_op(w, origin, result, {rank, displacement, 1, type}, op) : code;
+  });
+}
+CANELE_MPI_NAME(Fetch_and_op);
+
+extern "C" int PMPI_Compare_and_swap(const void* origin, const void* compare, void* result, MPI_Datatype type, int rank,
+                                     MPI_Aint displacement, MPI_Win window) {
+  return access_window("MPI_Compare_and_swap", window, [&](Window& w, AccessRequest*) {
+    const int code = given({{"origin", origin}, {"compare", compare}, {"result", result}});
+    return code == MPI_SUCCESS ? compare_and_swap(w, origin, compare, result, {rank, displacement, 1, type}) : code;
+  });
+}
+CANELE_MPI_NAME(Compare_and_swap);

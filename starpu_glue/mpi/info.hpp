@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Infos: lists of pairs of a key and a value, by which programs give hints.
+//
+// Used by api_info.cpp and by windows. Any thread: one lock guards all infos, because they are used rarely. Functions
+// return MPI codes.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace canele::mpi {
+
+/// Pairs of key and value, in the order in which the keys were set first.
+using InfoPairs = std::vector<std::pair<std::string, std::string>>;
+
+int new_info(InfoPairs pairs, MPI_Info* handle);
+int free_info(MPI_Info* handle);
+/// Copies the pairs of a live handle.
+int info_pairs(MPI_Info handle, InfoPairs* pairs);
+/// Copies the pairs of a hint. MPI_INFO_NULL has none.
+int hint_pairs(MPI_Info handle, InfoPairs* pairs);
+int set_info(MPI_Info handle, const char* key, const char* value);
+int delete_info(MPI_Info handle, const char* key);
+
+/// Checks the length of a key.
+int check_info_key(const char* key);
+/// Returns the value of a key, else nullptr.
+const std::string* find_value(const InfoPairs& pairs, std::string_view key);
+/// Sets the value of a key.
+void set_value(InfoPairs& pairs, std::string_view key, std::string_view value);
+
+}  // namespace canele::mpi

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Checks of targets, and the parts of an origin's data.
+#include "starpu_glue/mpi/window_place.hpp"
+
+#include "starpu_glue/mpi/error.hpp"
+#include "starpu_glue/mpi/request.hpp"
+#include "starpu_glue/mpi/window_dynamic.hpp"
+#include "starpu_glue/mpi/window_sync.hpp"
+
+namespace canele::mpi {
+namespace {
+
+/// The engine asks for the pieces of a slice.
+int slice_segments(const void* context, std::size_t offset, struct iovec* out, int max) {
+  const auto& slice = *static_cast<const DataSlice*>(context);
+  const int count = slice.payload->pieces(slice.from + offset, out, max);
+  std::size_t left = slice.length - offset;
+  for (int i = 0; i < count; ++i) {
+    if (out[i].iov_len >= left) {  // the payload goes on, the slice does not
+      out[i].iov_len = left;
+      return i + 1;
+    }
+    left -= out[i].iov_len;
+  }
+  return count;
+}
+
+/// Keeps the description of data with gaps in the window. If there are too many, waits for the operations that use
+/// them: the memory of a window stays bounded.
+KeptData* keep(Window& window, int rank, const Buffer& buffer, const Payload& payload) {
+  constexpr std::size_t kMost = 1024;
+  bool is_full = false;
+  {
+    const std::lock_guard guard(window.mutex);
+    is_full = window.kept.size() >= kMost;
+  }
+  if (is_full) flush_all_of_window(window);
+  const std::lock_guard guard(window.mutex);
+  window.kept.push_back(std::make_unique<KeptData>(rank, payload, const_cast<Type&>(*buffer.type)));
+  return window.kept.back().get();
+}
+
+}  // namespace
+
+namespace {
+
+/// The bytes of `count` elements, relative to the first one.
+struct Bounds {
+  std::int64_t low, high;
+};
+Bounds bounds_of(const Type& type, int count) {
+  const std::int64_t last = count > 0 ? static_cast<std::int64_t>(count - 1) * type.extent() : 0;
+  return {std::min<std::int64_t>(0, last) + type.true_lower, std::max<std::int64_t>(0, last) + type.true_upper};
+}
+
+}  // namespace
+
+/// Finds the data in the part of a rank.
+int Place::find_part(const WindowCard& card, const TargetData& data) {
+  if (data.displacement < 0)
+    return fail(MPI_ERR_DISP, "the displacement is %lld; expected: at least 0",
+                static_cast<long long>(data.displacement));
+  const Bounds bounds = bounds_of(*type_, data.count);
+  std::int64_t begin = 0, end = 0;
+  if (__builtin_mul_overflow(static_cast<std::int64_t>(data.displacement), card.unit, &begin) ||
+      __builtin_add_overflow(begin, bounds.high, &end) || begin + bounds.low < 0 ||
+      end > static_cast<std::int64_t>(card.size)) {
+    return fail(
+        MPI_ERR_RMA_RANGE, "bytes %lld to %lld from displacement %lld on, in units of %d; rank %d has %llu bytes",
+        static_cast<long long>(bounds.low), static_cast<long long>(bounds.high),
+        static_cast<long long>(data.displacement), card.unit, data.rank, static_cast<unsigned long long>(card.size));
+  }
+  lay_out(data, card.first + static_cast<std::uint64_t>(begin));
+  return MPI_SUCCESS;
+}
+
+/// Finds the data in the memory that a rank has attached. The displacement is its address.
+int Place::find_attached(Window& window, const TargetData& data) {
+  const Bounds bounds = bounds_of(*type_, data.count);
+  const auto address = static_cast<std::uint64_t>(data.displacement);
+  std::uint64_t start = 0;
+  const int code = find_region(window, data.rank, address + static_cast<std::uint64_t>(bounds.low),
+                               address + static_cast<std::uint64_t>(bounds.high), &key_, &start);
+  if (code == MPI_SUCCESS) lay_out(data, address - start);
+  return code;
+}
+
+/// Lays the data out from an offset of the key's memory on.
+void Place::lay_out(const TargetData& data, std::uint64_t offset) {
+  const auto address = reinterpret_cast<const void*>(kFirstAddress + static_cast<std::uintptr_t>(offset));
+  layout_ = Payload(address, static_cast<std::size_t>(data.count), *type_);
+}
+
+int Place::find(Window& window, const TargetData& data) {
+  Buffer elements;
+  if (const int code = get_buffer(nullptr, data.count, data.type, &elements); code != MPI_SUCCESS) return code;
+  type_ = elements.type;
+  if (data.rank == MPI_PROC_NULL) return MPI_SUCCESS;
+  if (!window.comm->has_rank(data.rank))
+    return fail(MPI_ERR_RANK, "rank is %d; the window has the ranks 0 to %d", data.rank, window.ranks() - 1);
+  WindowTarget& target = window.targets[data.rank];
+  const bool is_dynamic = window.flavor == MPI_WIN_FLAVOR_DYNAMIC;
+  if (elements.size() != 0 && !is_dynamic) {
+    if (const int code = find_part(target.card, data); code != MPI_SUCCESS) return code;
+  }
+  if (!target.ready.load(std::memory_order_acquire)) {  // pairs with the release store in make_ready
+    if (const int code = make_ready(window, data.rank); code != MPI_SUCCESS) return code;
+  }
+  target_ = &target;
+  key_ = target.memory;
+  return elements.size() != 0 && is_dynamic ? find_attached(window, data) : MPI_SUCCESS;
+}
+
+Source::Source(Window& window, int rank, const Buffer& buffer)
+    : payload_(buffer.memory, static_cast<std::size_t>(buffer.count), *buffer.type) {
+  if (!payload_.contiguous()) kept_ = keep(window, rank, buffer, payload_);
+}
+
+canele_data_t Source::part(std::size_t from, std::size_t length) {
+  if (kept_ == nullptr) return {length, payload_.base + payload_.layout.first + from, nullptr, nullptr};
+  if (from == 0 && length == payload_.length) return kept_->payload.describe();
+  kept_->slices.push_back(std::make_unique<DataSlice>(DataSlice{&kept_->payload, from, length}));
+  return canele_data_segments(slice_segments, kept_->slices.back().get(), length);
+}
+
+}  // namespace canele::mpi

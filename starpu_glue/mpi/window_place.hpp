@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Where an operation on a window goes: the checked target, and its data as blocks of the target's memory.
+//
+// Used by window_access and window_accumulate. Any thread; a Place belongs to one call.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "starpu_glue/mpi/transfer.hpp"
+#include "starpu_glue/mpi/window_access.hpp"
+
+namespace canele::mpi {
+
+/// The data of a target, in offsets of the memory of its key.
+class Place {
+ public:
+  /// Checks the target of an operation, and makes it ready. After success without a target() there is nothing to do:
+  /// the rank is MPI_PROC_NULL. Returns an MPI code.
+  int find(Window& window, const TargetData& data);
+
+  WindowTarget* target() const { return target_; }
+  canele_key_t* key() const { return key_; }
+  const Type& type() const { return *type_; }
+  std::size_t length() const { return layout_.length; }
+  bool is_one_block() const { return layout_.contiguous(); }
+  /// Returns the offset of the first byte.
+  std::uint64_t offset() const { return offset_of(layout_.base + layout_.layout.first); }
+
+  /// Calls visit(offset, from, length) for each block of the first `length` bytes: `from` is its position in the packed
+  /// data. Stops at the first result that is not MPI_SUCCESS, and returns it.
+  template <class Visit>
+  int each_block(std::size_t length, Visit visit) const {
+    if (layout_.contiguous()) return visit(offset(), std::size_t{0}, length);
+    constexpr int kBatch = 32;
+    struct iovec pieces[kBatch];
+    for (std::size_t done = 0; done < length;) {
+      const int count = layout_.pieces(done, pieces, kBatch);
+      for (int i = 0; i < count && done < length; ++i) {
+        const std::size_t bytes = std::min(pieces[i].iov_len, length - done);
+        if (const int code = visit(offset_of(static_cast<char*>(pieces[i].iov_base)), done, bytes); code != MPI_SUCCESS)
+          return code;
+        done += bytes;
+      }
+    }
+    return MPI_SUCCESS;
+  }
+
+ private:
+  /// A layout has addresses. Those of this one are offsets, moved away from the null address.
+  static constexpr std::uintptr_t kFirstAddress = 1 << 20;
+  static std::uint64_t offset_of(const char* address) {
+    return reinterpret_cast<std::uintptr_t>(address) - kFirstAddress;
+  }
+  int find_part(const WindowCard& card, const TargetData& data);
+  int find_attached(Window& window, const TargetData& data);
+  void lay_out(const TargetData& data, std::uint64_t offset);
+
+  WindowTarget* target_ = nullptr;
+  canele_key_t* key_ = nullptr;
+  const Type* type_ = nullptr;
+  Payload layout_;
+};
+
+/// The data of an origin, cut into parts as the target's blocks need them.
+class Source {
+ public:
+  /// The program's data must live until the operation is over; data with gaps is described by `window.kept`.
+  Source(Window& window, int rank, const Buffer& buffer);
+
+  std::size_t length() const { return payload_.length; }
+  /// Returns the bytes [from, from + length) of the packed data.
+  canele_data_t part(std::size_t from, std::size_t length);
+
+ private:
+  Payload payload_;
+  KeptData* kept_ = nullptr;  ///< of data with gaps
+};
+
+}  // namespace canele::mpi
