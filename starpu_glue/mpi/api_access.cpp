@@ -4,14 +4,12 @@
 //
 // Those with a request return one that is complete from the start if there was nothing to do.
 #include "starpu_glue/mpi/api.hpp"
+#include "starpu_glue/mpi/error_handler.hpp"
 #include "starpu_glue/mpi/request.hpp"
 #include "starpu_glue/mpi/window_access.hpp"
 
 namespace canele::mpi {
 namespace {
-
-/// Returns the communicator whose error handler applies to the window.
-const Communicator* handler_of(const Window* window) { return window != nullptr ? window->comm : nullptr; }
 
 /// Performs one operation: perform(window, nullptr).
 template <class Perform>
@@ -22,7 +20,7 @@ int access_window(Function function, MPI_Win handle, Perform perform) {
   Window* window = nullptr;
   int code = get_window(handle, &window);
   if (code == MPI_SUCCESS) code = perform(*window, nullptr);
-  return call.end(code, handler_of(window));
+  return end_on_window(call, code, window);
 }
 
 /// Starts one operation with a request: perform(window, &request).
@@ -36,11 +34,11 @@ int start_access(Function function, MPI_Win handle, MPI_Request* request, Perfor
   if (const int code = get_window(handle, &window); code != MPI_SUCCESS) return call.end(code);
   Request* made = nullptr;
   int code = new_access(*window->comm, &made);
-  if (code != MPI_SUCCESS) return call.end(code, window->comm);
+  if (code != MPI_SUCCESS) return end_on_window(call, code, window);
   AccessRequest access{&made->engine};
   code = perform(*window, &access);
   if (!access.is_posted) made->flags |= Request::proc_null;
-  return call.end(publish_request(*made, code, request), window->comm);
+  return end_on_window(call, publish_request(*made, code, request), window);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "starpu_glue/mpi/window_attributes.hpp"
 #include "starpu_glue/mpi/window_dynamic.hpp"
 #include "starpu_glue/mpi/window_shared.hpp"
 
@@ -41,24 +42,6 @@ int make_window(Function function, MPI_Comm comm, const WindowRequest& request, 
   *handle = made->handle;
   if (base != nullptr) std::memcpy(base, &made->base, sizeof made->base);  // the caller gives the address of a pointer
   return MPI_SUCCESS;
-}
-
-/// Returns what an attribute of a window points to; nullptr: it has no such attribute.
-const void* find_attribute(const Window& window, int keyval) {
-  switch (keyval) {
-    case MPI_WIN_BASE:
-      return window.base;
-    case MPI_WIN_SIZE:
-      return &window.size;
-    case MPI_WIN_DISP_UNIT:
-      return &window.unit;
-    case MPI_WIN_CREATE_FLAVOR:
-      return &window.flavor;
-    case MPI_WIN_MODEL:
-      return &window.model;
-    default:
-      return nullptr;
-  }
 }
 
 }  // namespace
@@ -145,8 +128,9 @@ extern "C" int PMPI_Win_free(MPI_Win* window) {
   if (const int code = get_window(*window, &found); code != MPI_SUCCESS) return call.end(code);
   const MPI_Errhandler handler = found->comm->error_handler();
   int code = may_block();
+  if (code == MPI_SUCCESS) code = delete_attributes(*found);
   if (code == MPI_SUCCESS) code = free_window(window);
-  return call.end_with(code, handler);
+  return *window != MPI_WIN_NULL ? end_on_window(call, code, found) : call.end_with(code, handler);
 }
 CANELE_MPI_NAME(Win_free);
 
@@ -176,19 +160,6 @@ extern "C" int PMPI_Win_get_name(MPI_Win window, char* name, int* length) {
 }
 CANELE_MPI_NAME(Win_get_name);
 
-extern "C" int PMPI_Win_get_attr(MPI_Win window, int keyval, void* value, int* flag) {
-  return with_window("MPI_Win_get_attr", window, [&](const Window& w) -> int {
-    if (const int code = given({{"value", value}, {"flag", flag}}); code != MPI_SUCCESS) return code;
-    if (keyval < MPI_WIN_BASE || keyval > MPI_WIN_MODEL)
-      return fail(MPI_ERR_KEYVAL, "0x%x is not an attribute of a window", static_cast<unsigned>(keyval));
-    const void* const attribute = find_attribute(w, keyval);
-    *flag = 1;
-    std::memcpy(value, &attribute, sizeof attribute);  // the caller gives the address of a pointer
-    return MPI_SUCCESS;
-  });
-}
-CANELE_MPI_NAME(Win_get_attr);
-
 extern "C" int PMPI_Win_set_info(MPI_Win window, MPI_Info info) {
   return with_window("MPI_Win_set_info", window, [&](Window& w) {
     InfoPairs hints;
@@ -207,26 +178,6 @@ extern "C" int PMPI_Win_get_info(MPI_Win window, MPI_Info* info) {
   });
 }
 CANELE_MPI_NAME(Win_get_info);
-
-extern "C" int PMPI_Win_set_errhandler(MPI_Win window, MPI_Errhandler handler) {
-  return with_window("MPI_Win_set_errhandler", window, [&](const Window& w) -> int {
-    if (handler != MPI_ERRORS_ARE_FATAL && handler != MPI_ERRORS_RETURN)
-      return fail(MPI_ERR_ARG, "0x%x is not an error handler; expected: MPI_ERRORS_ARE_FATAL or MPI_ERRORS_RETURN",
-                  static_cast<unsigned>(handler));
-    w.comm->set_error_handler(handler);
-    return MPI_SUCCESS;
-  });
-}
-CANELE_MPI_NAME(Win_set_errhandler);
-
-extern "C" int PMPI_Win_get_errhandler(MPI_Win window, MPI_Errhandler* handler) {
-  return with_window("MPI_Win_get_errhandler", window, [&](const Window& w) {
-    const int code = given({{"handler", handler}});
-    if (code == MPI_SUCCESS) *handler = w.comm->error_handler();
-    return code;
-  });
-}
-CANELE_MPI_NAME(Win_get_errhandler);
 
 extern "C" MPI_Fint PMPI_Win_c2f(MPI_Win window) { return window; }
 CANELE_MPI_NAME(Win_c2f);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the MPI functions on a window have in common. Shared by api_window.cpp and api_window_sync.cpp. Any thread.
+// What the MPI functions on a window have in common. Shared by api_window.cpp, api_window_sync.cpp and
+// api_attribute.cpp. Any thread.
 #pragma once
 
 #include "starpu_glue/mpi/api.hpp"
+#include "starpu_glue/mpi/error_handler.hpp"
 #include "starpu_glue/mpi/window.hpp"
 
 namespace canele::mpi {
@@ -17,7 +19,7 @@ int with_window(Function function, MPI_Win handle, Perform perform) {
   Window* window = nullptr;
   int code = get_window(handle, &window);
   if (code == MPI_SUCCESS) code = perform(*window);
-  return call.end(code, window != nullptr ? window->comm : nullptr);
+  return end_on_window(call, code, window);
 }
 
 /// The same for functions that may block. They are rejected inside a completion callback.

@@ -66,7 +66,7 @@ class Call {
   }
   /// Like end(), for callers whose communicator may no longer exist.
   int end_with(int code, MPI_Errhandler handler) const {
-    if (code != MPI_SUCCESS && handler != MPI_ERRORS_RETURN) end_job(code);
+    if (code != MPI_SUCCESS && handler == MPI_ERRORS_ARE_FATAL) end_job(code);
     return code;
   }
 

@@ -50,6 +50,8 @@ inline constexpr std::string_view kFunctionsOfClass[kCallClasses] = {
     " MPI_Info_get_nkeys MPI_Info_get_nthkey MPI_Alloc_mem MPI_Free_mem MPI_Win_get_group MPI_Win_set_name"
     " MPI_Win_get_name MPI_Win_get_attr MPI_Win_set_info MPI_Win_get_info MPI_Win_set_errhandler"
     " MPI_Win_get_errhandler MPI_Win_sync MPI_Win_shared_query MPI_Win_attach MPI_Win_detach"
+    " MPI_Win_create_keyval MPI_Win_free_keyval MPI_Win_set_attr MPI_Win_delete_attr MPI_Win_create_errhandler"
+    " MPI_Win_call_errhandler MPI_Errhandler_free"
     " nm_mpi_comm nm_mpi_nmad_dest canele_mpi_comm_rank canele_mpi_data_get canele_mpi_data_release"
     " canele_mpi_engine canele_mpi_job_rank canele_mpi_session "};
 

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "starpu_glue/mpi/error.hpp"
+#include "starpu_glue/mpi/error_handler.hpp"
 #include "starpu_glue/mpi/state.hpp"
 #include "starpu_glue/mpi/window_dynamic.hpp"
 #include "starpu_glue/mpi/window_shared.hpp"
@@ -122,6 +123,7 @@ void destroy(Window* window) {
   detach_all(*window);
   if (window->memory != nullptr) canele_memory_free(window->memory);
   if (window->control != nullptr) canele_memory_free(window->control);
+  drop_error_handler(*window);
   window->comm->drop_reference();
   delete window;
 }

@@ -12,7 +12,7 @@
 //            ─▶ lane                      all operations of the window: their order is that of accumulates
 //
 // Creation is one broadcast, which agrees on the label of the communicator, and one allgather of the cards. A card is
-// 168 bytes, and a target some more, for each rank of each window.
+// 160 bytes, and a target some more, for each rank of each window.
 //
 // Any thread. Operations and synchronisation of one window may come from several threads, as MPI allows. `mutex` is
 // held for short times only, never while a thread waits for another rank.
@@ -94,6 +94,12 @@ struct KeptData {
   std::vector<std::unique_ptr<DataSlice>> slices;
 };
 
+/// An attribute of the program.
+struct WindowAttribute {
+  int keyval;
+  void* value;
+};
+
 /// Notifications of one kind that come to this rank.
 struct WindowNotices {
   canele_queue_t queue{};
@@ -139,6 +145,7 @@ struct Window {
   bool is_posted = false;    ///< from MPI_Win_post to MPI_Win_wait
   std::vector<std::unique_ptr<KeptData>> kept;
   InfoPairs hints;
+  std::vector<WindowAttribute> attributes;  ///< one thread at a time, as MPI says
   // Of a dynamic window.
   std::vector<AttachedMemory> attached;
   std::vector<canele_key_t*> old_keys;  ///< of memory that its rank has detached

@@ -235,7 +235,10 @@ static void infos(void) {
   MPI_Info_free(&info);
 }
 
+static void on_error(MPI_Win *window, int *code, ...) { (void)window, (void)code; }
+
 static void windows(void) {
+  MPI_Errhandler handler;
   const MPI_Comm world = MPI_COMM_WORLD;
   MPI_Win window;
   void *base;
@@ -262,6 +265,11 @@ static void windows(void) {
   REFUSED(MPI_Win_get_attr(window, MPI_WIN_SIZE, NULL, &value));
   REFUSED(MPI_Win_get_attr(window, MPI_WIN_SIZE, &base, NULL));
   REFUSED(MPI_Win_get_info(window, NULL));
+  REFUSED(MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, NULL, NULL));
+  REFUSED(MPI_Win_free_keyval(NULL));
+  REFUSED(MPI_Win_create_errhandler(NULL, &handler));
+  REFUSED(MPI_Win_create_errhandler(on_error, NULL));
+  REFUSED(MPI_Errhandler_free(NULL));
   REFUSED(MPI_Win_get_errhandler(window, NULL));
   REFUSED(MPI_Win_test(window, NULL));
   MPI_Win_fence(0, window);

@@ -249,7 +249,9 @@ class Wrappers(unittest.TestCase):
 class Nulls(unittest.TestCase):
     """tests/mpi/nulls.c gives NULL for each argument of mpi.h that points to a result or an array."""
 
-    BUFFERS = re.compile(r"(void \*\w+|MPI_Status \*(status|statuses)|int \*argc|char \*\*\*argv)$")
+    # Not the functions of attributes: NULL stands for MPI_WIN_NULL_COPY_FN and MPI_WIN_NULL_DELETE_FN.
+    BUFFERS = re.compile(r"(void \*\w+|MPI_Status \*(status|statuses)|int \*argc|char \*\*\*argv|"
+                         r"MPI_Win_\w+_attr_function \*\w+)$")
     BEFORE_IT_RUNS = {"Init_thread"}
 
     def test_all_are_there(self):

@@ -195,6 +195,99 @@ static void error_handlers(void) {
   MPI_Win_free(&window);
 }
 
+/* ---- the program's own attributes and error handlers */
+
+static int deleted_, deleted_sum_, wants_to_stay_;
+
+static int on_delete(MPI_Win window, int keyval, void *value, void *extra) {
+  (void)window, (void)keyval;
+  if (wants_to_stay_) return MPI_ERR_OTHER;
+  CHECK(extra == &deleted_);
+  ++deleted_;
+  deleted_sum_ += *(int *)value;
+  return MPI_SUCCESS;
+}
+
+static void attributes(void) {
+  int memory = 0, flag = 7, values[3] = {1, 10, 100}, keys[2], *found = NULL;
+  MPI_Win window, other;
+  deleted_ = deleted_sum_ = 0;
+  MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &other);
+  for (int i = 0; i < 2; ++i) MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, on_delete, &keys[i], &deleted_);
+  CHECK(keys[0] != keys[1]);
+  MPI_Win_get_attr(window, keys[0], &found, &flag);
+  CHECK_EQ(flag, 0);
+  MPI_Win_set_attr(window, keys[0], &values[0]);
+  MPI_Win_set_attr(window, keys[1], &values[1]);
+  MPI_Win_get_attr(window, keys[1], &found, &flag);
+  CHECK(flag && found == &values[1]);
+  MPI_Win_get_attr(other, keys[1], &found, &flag);
+  CHECK_EQ(flag, 0);
+  CHECK_EQ(deleted_, 0);
+  MPI_Win_set_attr(window, keys[0], &values[2]); /* the former value goes */
+  CHECK(deleted_ == 1 && deleted_sum_ == 1);
+  MPI_Win_delete_attr(window, keys[1]);
+  CHECK(deleted_ == 2 && deleted_sum_ == 11);
+  MPI_Win_get_attr(window, keys[1], &found, &flag);
+  CHECK_EQ(flag, 0);
+  for (int i = 0; i < 2; ++i) {
+    MPI_Win_free_keyval(&keys[i]);
+    CHECK_EQ(keys[i], MPI_KEYVAL_INVALID);
+  }
+  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+#ifdef CANELE_MPI /* Open MPI frees the window */
+  wants_to_stay_ = 1;
+  CHECK_EQ(MPI_Win_free(&window), MPI_ERR_OTHER);
+  wants_to_stay_ = 0;
+#endif
+  MPI_Win_free(&window); /* a freed key lives as long as an attribute has it */
+  CHECK(deleted_ == 3 && deleted_sum_ == 111);
+  MPI_Win_set_errhandler(other, MPI_ERRORS_RETURN);
+#ifdef CANELE_MPI /* Open MPI has another class */
+  CHECK_EQ(class_of(MPI_Win_set_attr(other, MPI_KEYVAL_INVALID, &values[0])), MPI_ERR_KEYVAL);
+  CHECK_EQ(class_of(MPI_Win_set_attr(other, MPI_WIN_SIZE, &values[0])), MPI_ERR_KEYVAL);
+  CHECK_EQ(class_of(MPI_Win_delete_attr(other, keys[0])), MPI_ERR_KEYVAL);
+#endif
+  MPI_Win_free(&other);
+}
+
+static int errors_, last_class_;
+static MPI_Win window_of_error_;
+
+static void on_error(MPI_Win *window, int *code, ...) {
+  ++errors_;
+  window_of_error_ = *window;
+  last_class_ = class_of(*code);
+}
+
+static void own_error_handlers(void) {
+  int memory = 0;
+  MPI_Win window;
+  MPI_Errhandler mine, found;
+  errors_ = 0;
+  MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Win_create_errhandler(on_error, &mine);
+  MPI_Win_set_errhandler(window, mine);
+  MPI_Win_get_errhandler(window, &found);
+  CHECK(found == mine);
+  MPI_Errhandler_free(&found);
+  MPI_Errhandler_free(&mine); /* the window still has it */
+  CHECK(mine == MPI_ERRHANDLER_NULL);
+  CHECK_EQ(class_of(MPI_Win_unlock(0, window)), MPI_ERR_RMA_SYNC);
+  CHECK(errors_ == 1 && last_class_ == MPI_ERR_RMA_SYNC && window_of_error_ == window);
+  MPI_Win_fence(0, window);
+  CHECK_EQ(class_of(MPI_Put(&memory, 1, MPI_INT, size_, 0, 1, MPI_INT, window)), MPI_ERR_RANK);
+  CHECK(errors_ == 2 && last_class_ == MPI_ERR_RANK);
+  CHECK_EQ(MPI_Win_call_errhandler(window, MPI_ERR_OTHER), MPI_SUCCESS);
+  CHECK(errors_ == 3 && last_class_ == MPI_ERR_OTHER);
+  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+  CHECK_EQ(MPI_Win_call_errhandler(window, MPI_ERR_OTHER), MPI_SUCCESS);
+  CHECK_EQ(errors_, 3);
+  MPI_Win_fence(0, window);
+  MPI_Win_free(&window);
+}
+
 static void memory(void) {
   double *numbers = NULL;
   MPI_Alloc_mem(1000 * (MPI_Aint)sizeof *numbers, MPI_INFO_NULL, &numbers);
@@ -330,6 +423,8 @@ int main(int argc, char **argv) {
   names();
   hints();
   error_handlers();
+  attributes();
+  own_error_handlers();
   memory();
   wrong_creation();
   wrong_operations();

@@ -52,6 +52,9 @@ typedef struct MPI_Status {
   MPI_Count size; /* bytes received */
 } MPI_Status;
 
+typedef int MPI_Win_copy_attr_function(MPI_Win window, int keyval, void *extra, void *value, void *copy, int *flag);
+typedef int MPI_Win_delete_attr_function(MPI_Win window, int keyval, void *value, void *extra);
+typedef void MPI_Win_errhandler_function(MPI_Win *window, int *code, ...);
 typedef void MPI_User_function(void *in, void *inout, int *count, MPI_Datatype *datatype);
 
 /* ---------------------------------------------------------------------------------------------- constants */
@@ -105,6 +108,12 @@ enum { MPI_IDENT = 0, MPI_CONGRUENT = 1, MPI_SIMILAR = 2, MPI_UNEQUAL = 3 };
 #define MPI_WIN_MODEL 0x66000005
 enum { MPI_WIN_FLAVOR_CREATE = 1, MPI_WIN_FLAVOR_ALLOCATE, MPI_WIN_FLAVOR_DYNAMIC, MPI_WIN_FLAVOR_SHARED };
 enum { MPI_WIN_SEPARATE = 1, MPI_WIN_UNIFIED };
+
+/* For MPI_Win_create_keyval. Windows are never duplicated, so no copy function is called. */
+#define MPI_KEYVAL_INVALID 0
+#define MPI_WIN_NULL_COPY_FN ((MPI_Win_copy_attr_function *)0)
+#define MPI_WIN_DUP_FN ((MPI_Win_copy_attr_function *)0)
+#define MPI_WIN_NULL_DELETE_FN ((MPI_Win_delete_attr_function *)0)
 
 /* Kinds of locks, and what a program asserts about the synchronisation of a window. */
 #define MPI_LOCK_EXCLUSIVE 1
@@ -483,9 +492,18 @@ CANELE_MPI_DECLARE(int, Win_free, (MPI_Win * window))
 CANELE_MPI_DECLARE(int, Win_get_group, (MPI_Win window, MPI_Group *group))
 CANELE_MPI_DECLARE(int, Win_set_name, (MPI_Win window, const char *name))
 CANELE_MPI_DECLARE(int, Win_get_name, (MPI_Win window, char *name, int *length))
+CANELE_MPI_DECLARE(int, Win_create_keyval,
+                   (MPI_Win_copy_attr_function * copy, MPI_Win_delete_attr_function *on_delete, int *keyval,
+                    void *extra))
+CANELE_MPI_DECLARE(int, Win_free_keyval, (int *keyval))
+CANELE_MPI_DECLARE(int, Win_set_attr, (MPI_Win window, int keyval, void *value))
+CANELE_MPI_DECLARE(int, Win_delete_attr, (MPI_Win window, int keyval))
 CANELE_MPI_DECLARE(int, Win_get_attr, (MPI_Win window, int keyval, void *value, int *flag))
 CANELE_MPI_DECLARE(int, Win_set_info, (MPI_Win window, MPI_Info info))
 CANELE_MPI_DECLARE(int, Win_get_info, (MPI_Win window, MPI_Info *info))
+CANELE_MPI_DECLARE(int, Win_create_errhandler, (MPI_Win_errhandler_function * function, MPI_Errhandler *handler))
+CANELE_MPI_DECLARE(int, Win_call_errhandler, (MPI_Win window, int code))
+CANELE_MPI_DECLARE(int, Errhandler_free, (MPI_Errhandler * handler))
 CANELE_MPI_DECLARE(int, Win_set_errhandler, (MPI_Win window, MPI_Errhandler handler))
 CANELE_MPI_DECLARE(int, Win_get_errhandler, (MPI_Win window, MPI_Errhandler *handler))
 CANELE_MPI_DECLARE(MPI_Fint, Win_c2f, (MPI_Win window))
