@@ -140,6 +140,12 @@ int build(Window& window, const InfoPairs& hints, bool has_slot) {
   return code == MPI_SUCCESS && is_shared ? map_parts(window) : code;
 }
 
+/// Returns the address of a key's memory in this process; nullptr if it cannot be mapped.
+char* map_key(canele_key_t* key) {
+  void* address = nullptr;
+  return canele_key_map(key, &address) == CANELE_OK ? static_cast<char*>(address) : nullptr;
+}
+
 struct KnownHint {
   std::string_view key, value;  ///< with its value at the creation of a window
 };
@@ -226,10 +232,16 @@ int register_memory(const Window& window, void* base, std::uint64_t size, std::u
 int open_keys(const Window& window, WindowTarget& target) {
   constexpr unsigned char no_key[CANELE_KEY_SIZE] = {};
   int error = CANELE_OK;
-  if (target.memory == nullptr && std::memcmp(target.card.memory, no_key, sizeof no_key) != 0)
+  if (target.memory == nullptr && std::memcmp(target.card.memory, no_key, sizeof no_key) != 0) {
     error = canele_key_open(window.engine, target.card.memory, &target.memory);
-  if (error == CANELE_OK && target.control == nullptr)
+    if (error == CANELE_OK) target.address = map_key(target.memory);
+    if (window.base != nullptr && &target == &window.targets[window.comm->rank()])
+      target.address = static_cast<char*>(window.base) - target.card.first;  // also if it is the program's memory
+  }
+  if (error == CANELE_OK && target.control == nullptr) {
     error = canele_key_open(window.engine, target.card.control, &target.control);
+    if (error == CANELE_OK) target.mapped_control = reinterpret_cast<WindowControl*>(map_key(target.control));
+  }
   return from_engine(error);
 }
 

@@ -63,10 +63,12 @@ struct WindowTarget {
   bool is_member = false;          ///< of the group of MPI_Win_start
   canele_key_t* memory = nullptr;  ///< set under the window's mutex, like `control`
   canele_key_t* control = nullptr;
-  char* address = nullptr;      ///< of a shared window: its memory in this process
-  RegionCache regions;          ///< of a dynamic window
-  std::uint64_t posts = 0;      ///< its MPI_Win_post that no MPI_Win_start of this rank has used
-  std::uint64_t completes = 0;  ///< its MPI_Win_complete that no MPI_Win_wait of this rank has used
+  char* address = nullptr;  ///< of its memory in this process; nullptr: it is not there
+  WindowControl* mapped_control = nullptr;
+  std::atomic<bool> pending{false};  ///< operations that were posted to the engine may not be over
+  RegionCache regions;               ///< of a dynamic window
+  std::uint64_t posts = 0;           ///< its MPI_Win_post that no MPI_Win_start of this rank has used
+  std::uint64_t completes = 0;       ///< its MPI_Win_complete that no MPI_Win_wait of this rank has used
 };
 
 /// What allows operations of this rank.
@@ -89,6 +91,7 @@ struct KeptData {
   KeptData& operator=(const KeptData&) = delete;
 
   int rank;
+  bool is_posted = false;  ///< all of the operations are posted: a flush ends them
   Payload payload;
   Type& type;
   std::vector<std::unique_ptr<DataSlice>> slices;
@@ -135,14 +138,14 @@ struct Window {
   WindowNotices posts, completes;
   std::unique_ptr<WindowTarget[]> targets;
 
-  std::mutex mutex;  ///< guards what follows
-  Epoch epoch = Epoch::none;
-  int locks = 0;             ///< targets that MPI_Win_lock has locked
-  bool unchecked = false;    ///< MPI_MODE_NOCHECK of MPI_Win_lock_all
-  std::vector<int> used;     ///< ranks with operations in this epoch
-  std::vector<int> started;  ///< the group of MPI_Win_start
-  std::vector<int> origins;  ///< the group of MPI_Win_post
-  bool is_posted = false;    ///< from MPI_Win_post to MPI_Win_wait
+  std::mutex mutex;                       ///< guards what follows
+  std::atomic<Epoch> epoch{Epoch::none};  ///< also read without the mutex
+  int locks = 0;                          ///< targets that MPI_Win_lock has locked
+  bool unchecked = false;                 ///< MPI_MODE_NOCHECK of MPI_Win_lock_all
+  std::vector<int> used;                  ///< ranks with operations in this epoch
+  std::vector<int> started;               ///< the group of MPI_Win_start
+  std::vector<int> origins;               ///< the group of MPI_Win_post
+  bool is_posted = false;                 ///< from MPI_Win_post to MPI_Win_wait
   std::vector<std::unique_ptr<KeptData>> kept;
   InfoPairs hints;
   std::vector<WindowAttribute> attributes;  ///< one thread at a time, as MPI says

@@ -7,6 +7,7 @@
 
 #include "starpu_glue/mpi/error.hpp"
 #include "starpu_glue/mpi/request.hpp"
+#include "starpu_glue/mpi/window_direct.hpp"
 #include "starpu_glue/mpi/window_place.hpp"
 #include "starpu_glue/mpi/window_sync.hpp"
 
@@ -27,10 +28,28 @@ int post_blocks(Window& window, PostFunction post, Source& source, const Place& 
     const canele_data_t data = source.part(from, bytes);
     return from_engine(post(place.key(), offset, &data, &options, whole));
   });
+  source.posted(window);
+  place.target()->pending.store(true, std::memory_order_release);  // pairs with flush in window_sync.cpp
   if (code != MPI_SUCCESS || request == nullptr) return code;
   request->is_posted = true;
   if (whole != nullptr) return MPI_SUCCESS;
   return from_engine(canele_flush(window.engine, canele_key_rank(place.key()), &options, request->request));
+}
+
+/// Copies between the program's data and memory of the target that is mapped here.
+int copy_directly(const Buffer& here, const Buffer& there, bool is_put) {
+  const Payload mine(here.memory, static_cast<std::size_t>(here.count), *here.type);
+  const Payload its(there.memory, static_cast<std::size_t>(there.count), *there.type);
+  if (mine.contiguous() && its.contiguous()) {
+    char* const a = mine.base + mine.layout.first;
+    char* const b = its.base + its.layout.first;
+    is_put ? write_target(b, a, mine.length) : read_target(a, b, its.length);
+    return MPI_SUCCESS;
+  }
+  std::atomic_thread_fence(std::memory_order_release);
+  const int code = is_put ? copy_local(here, there) : copy_local(there, here);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return code;
 }
 
 int too_long(std::size_t length, std::size_t room) {
@@ -48,6 +67,7 @@ int transfer(Window& window, PostFunction post, const OriginData& origin, const 
   const std::size_t here = buffer.size(), there = place.length(), length = is_put ? here : there;
   if (length > (is_put ? there : here)) return too_long(length, is_put ? there : here);
   if (length == 0) return MPI_SUCCESS;
+  if (const Buffer mapped = place.in_process(); mapped.memory != nullptr) return copy_directly(buffer, mapped, is_put);
   Source source(window, target.rank, buffer);
   return post_blocks(window, post, source, place, length, request);
 }
@@ -73,43 +93,21 @@ int find_element(Window& window, const TargetData& target, Element* element) {
 
 bool is_integer(Basic basic) { return basic >= Basic::i8 && basic <= Basic::u64; }
 
-/// Finds the engine's operation on a word for an operator. Returns false if there is none.
-bool find_atomic(MPI_Op op, const Type& type, canele_atomic_operation* operation) {
-  if (type.size != 4 && type.size != 8) return false;
-  switch (op) {
-    case MPI_NO_OP:
-      *operation = CANELE_ATOMIC_READ;
-      return true;
-    case MPI_REPLACE:
-      *operation = CANELE_ATOMIC_SWAP;
-      return true;
-    case MPI_SUM:
-      *operation = CANELE_ATOMIC_ADD;
-      return is_integer(type.basic);
-    case MPI_BAND:
-      *operation = CANELE_ATOMIC_AND;
-      return is_integer(type.basic);
-    case MPI_BOR:
-      *operation = CANELE_ATOMIC_OR;
-      return is_integer(type.basic);
-    case MPI_BXOR:
-      *operation = CANELE_ATOMIC_XOR;
-      return is_integer(type.basic);
-    default:
-      return false;
+/// Applies an atomic operation to the element. `result` gets what it was, at once or before the end of a flush.
+int post_atomic(Window& window, const Element& element, canele_atomic_operation operation, std::uint64_t operand,
+                std::uint64_t compare, void* result) {
+  WindowTarget& target = *element.place.target();
+  if (target.address != nullptr && !target.pending.load(std::memory_order_acquire)) {
+    const std::uint64_t before =
+        apply_directly(target.address + element.offset, operation, element.size, operand, compare);
+    std::memcpy(result, &before, element.size);
+    return MPI_SUCCESS;
   }
-}
-
-/// Returns the word of 4 or 8 bytes at an address, as canele_atomic takes it.
-std::uint64_t word_at(const void* address, std::size_t size) {
-  std::uint32_t half = 0;
-  std::uint64_t whole = 0;
-  if (size == sizeof half) {
-    std::memcpy(&half, address, sizeof half);
-    return half;
-  }
-  std::memcpy(&whole, address, sizeof whole);
-  return whole;
+  const canele_access_options_t options = access_options(window);
+  const int error = canele_atomic(element.place.key(), element.offset, operation, element.size, operand, compare,
+                                  result, &options, nullptr);
+  target.pending.store(true, std::memory_order_release);  // pairs with flush in window_sync.cpp
+  return from_engine(error);
 }
 
 /// Applies an atomic operation to a word and waits for the result.
@@ -144,6 +142,43 @@ int swap_in_word(Window& window, const Element& element, const void* origin, con
 
 }  // namespace
 
+bool find_word_operation(MPI_Op op, const Type& type, canele_atomic_operation* operation) {
+  if (type.size != 4 && type.size != 8) return false;
+  switch (op) {
+    case MPI_NO_OP:
+      *operation = CANELE_ATOMIC_READ;
+      return true;
+    case MPI_REPLACE:
+      *operation = CANELE_ATOMIC_SWAP;
+      return true;
+    case MPI_SUM:
+      *operation = CANELE_ATOMIC_ADD;
+      return is_integer(type.basic);
+    case MPI_BAND:
+      *operation = CANELE_ATOMIC_AND;
+      return is_integer(type.basic);
+    case MPI_BOR:
+      *operation = CANELE_ATOMIC_OR;
+      return is_integer(type.basic);
+    case MPI_BXOR:
+      *operation = CANELE_ATOMIC_XOR;
+      return is_integer(type.basic);
+    default:
+      return false;
+  }
+}
+
+std::uint64_t word_at(const void* address, std::size_t size) {
+  std::uint32_t half = 0;
+  std::uint64_t whole = 0;
+  if (size == sizeof half) {
+    std::memcpy(&half, address, sizeof half);
+    return half;
+  }
+  std::memcpy(&whole, address, sizeof whole);
+  return whole;
+}
+
 int put(Window& window, const OriginData& origin, const TargetData& target, AccessRequest* request) {
   return transfer(window, &canele_put, origin, target, request);
 }
@@ -157,13 +192,11 @@ int fetch_and_op(Window& window, const void* origin, void* result, const TargetD
   const int code = find_element(window, target, &element);
   if (code != MPI_SUCCESS || element.place.target() == nullptr) return code;
   canele_atomic_operation operation{};
-  if (!find_atomic(op, element.place.type(), &operation) || element.offset % element.size != 0)
+  if (!find_word_operation(op, element.place.type(), &operation) || element.offset % element.size != 0)
     return fail(MPI_ERR_OP, "operator 0x%x is not defined for the datatype %s", static_cast<unsigned>(op),
                 element.place.type().fixed_name);
-  const canele_access_options_t options = access_options(window);
   const std::uint64_t operand = operation == CANELE_ATOMIC_READ ? 0 : word_at(origin, element.size);
-  return from_engine(canele_atomic(element.place.key(), element.offset, operation, element.size, operand, 0, result,
-                                   &options, nullptr));
+  return post_atomic(window, element, operation, operand, 0, result);
 }
 
 int compare_and_swap(Window& window, const void* origin, const void* compare, void* result, const TargetData& target) {
@@ -176,10 +209,8 @@ int compare_and_swap(Window& window, const void* origin, const void* compare, vo
                 element.place.type().fixed_name);
   if (element.place.target() == nullptr) return MPI_SUCCESS;
   if (element.size < sizeof(std::uint32_t)) return swap_in_word(window, element, origin, compare, result);
-  const canele_access_options_t options = access_options(window);
-  return from_engine(canele_atomic(element.place.key(), element.offset, CANELE_ATOMIC_COMPARE_AND_SWAP, element.size,
-                                   word_at(origin, element.size), word_at(compare, element.size), result, &options,
-                                   nullptr));
+  return post_atomic(window, element, CANELE_ATOMIC_COMPARE_AND_SWAP, word_at(origin, element.size),
+                     word_at(compare, element.size), result);
 }
 
 }  // namespace canele::mpi

@@ -46,4 +46,9 @@ int get(Window& window, const OriginData& origin, const TargetData& target, Acce
 int fetch_and_op(Window& window, const void* origin, void* result, const TargetData& target, MPI_Op op);
 int compare_and_swap(Window& window, const void* origin, const void* compare, void* result, const TargetData& target);
 
+/// Finds the engine's operation on a word of 4 or 8 bytes for an operator. Returns false if there is none.
+bool find_word_operation(MPI_Op op, const Type& type, canele_atomic_operation* operation);
+/// Returns the word of 4 or 8 bytes at an address, as canele_atomic takes it.
+std::uint64_t word_at(const void* address, std::size_t size);
+
 }  // namespace canele::mpi

@@ -88,6 +88,8 @@ int Place::find_attached(Window& window, const TargetData& data) {
 
 /// Lays the data out from an offset of the key's memory on.
 void Place::lay_out(const TargetData& data, std::uint64_t offset) {
+  begin_ = offset;
+  count_ = data.count;
   const auto address = reinterpret_cast<const void*>(kFirstAddress + static_cast<std::uintptr_t>(offset));
   layout_ = Payload(address, static_cast<std::size_t>(data.count), *type_);
 }
@@ -122,6 +124,12 @@ canele_data_t Source::part(std::size_t from, std::size_t length) {
   if (from == 0 && length == payload_.length) return kept_->payload.describe();
   kept_->slices.push_back(std::make_unique<DataSlice>(DataSlice{&kept_->payload, from, length}));
   return canele_data_segments(slice_segments, kept_->slices.back().get(), length);
+}
+
+void Source::posted(Window& window) {
+  if (kept_ == nullptr) return;
+  const std::lock_guard guard(window.mutex);
+  kept_->is_posted = true;
 }
 
 }  // namespace canele::mpi

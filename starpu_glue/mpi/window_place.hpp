@@ -26,6 +26,11 @@ class Place {
   const Type& type() const { return *type_; }
   std::size_t length() const { return layout_.length; }
   bool is_one_block() const { return layout_.contiguous(); }
+  /// Returns the data in this process if the target's memory is mapped here; else the memory is nullptr.
+  Buffer in_process() const {
+    char* const memory = target_->address;
+    return {memory == nullptr ? nullptr : memory + begin_, count_, type_};
+  }
   /// Returns the offset of the first byte.
   std::uint64_t offset() const { return offset_of(layout_.base + layout_.layout.first); }
 
@@ -60,6 +65,8 @@ class Place {
 
   WindowTarget* target_ = nullptr;
   canele_key_t* key_ = nullptr;
+  std::uint64_t begin_ = 0;  ///< offset of the first element
+  int count_ = 0;
   const Type* type_ = nullptr;
   Payload layout_;
 };
@@ -73,6 +80,8 @@ class Source {
   std::size_t length() const { return payload_.length; }
   /// Returns the bytes [from, from + length) of the packed data.
   canele_data_t part(std::size_t from, std::size_t length);
+  /// Tells that all operations are posted: the next flush ends the use of the description.
+  void posted(Window& window);
 
  private:
   Payload payload_;

@@ -23,6 +23,7 @@
 #include <span>
 
 #include "starpu_glue/mpi/error.hpp"
+#include "starpu_glue/mpi/window_direct.hpp"
 
 namespace canele::mpi {
 namespace {
@@ -46,6 +47,10 @@ void rest(const Window& window, int attempt) {
 /// Changes the lock word of a target. *before gets what it was.
 int change(const Window& window, const WindowTarget& target, canele_atomic_operation operation, std::uint64_t operand,
            std::uint64_t compare, std::uint64_t* before) {
+  if (target.mapped_control != nullptr) {
+    *before = apply_directly(&target.mapped_control->lock, operation, sizeof *before, operand, compare);
+    return MPI_SUCCESS;
+  }
   const canele_access_options_t options = access_options(window);
   canele_request_t request{};
   const int error = canele_atomic(target.control, offsetof(WindowControl, lock), operation, sizeof *before, operand,
@@ -90,17 +95,21 @@ int take(const Window& window, WindowTarget& target, Hold hold) {
   return code;
 }
 
-/// Posts the release of a lock. The next flush waits for it.
+/// Releases a lock, behind the operations on the target: at once if none is pending, else the next flush waits for it.
 int release(const Window& window, WindowTarget& target) {
   const Hold hold = target.hold.load(std::memory_order_relaxed);
+  if (hold == Hold::unchecked) return MPI_SUCCESS;
+  const bool is_shared = hold == Hold::shared;
+  const canele_atomic_operation operation = is_shared ? CANELE_ATOMIC_ADD : CANELE_ATOMIC_AND;
+  const std::uint64_t operand = is_shared ? ~std::uint64_t{0} : ~kExclusive;
+  if (target.mapped_control != nullptr && !target.pending.load(std::memory_order_acquire)) {
+    apply_directly(&target.mapped_control->lock, operation, sizeof operand, operand, 0);
+    return MPI_SUCCESS;
+  }
   const canele_access_options_t options = access_options(window);
-  int error = CANELE_OK;
-  if (hold == Hold::exclusive)
-    error = canele_atomic(target.control, offsetof(WindowControl, lock), CANELE_ATOMIC_AND, sizeof(std::uint64_t),
-                          ~kExclusive, 0, nullptr, &options, nullptr);
-  if (hold == Hold::shared)
-    error = canele_atomic(target.control, offsetof(WindowControl, lock), CANELE_ATOMIC_ADD, sizeof(std::uint64_t),
-                          ~std::uint64_t{0}, 0, nullptr, &options, nullptr);
+  const int error = canele_atomic(target.control, offsetof(WindowControl, lock), operation, sizeof operand, operand, 0,
+                                  nullptr, &options, nullptr);
+  target.pending.store(true, std::memory_order_release);
   return from_engine(error);
 }
 
@@ -116,7 +125,7 @@ int take_late(const Window& window, WindowTarget& target) {
 }
 
 bool allows(const Window& window, const WindowTarget& target) {
-  switch (window.epoch) {
+  switch (window.epoch.load()) {
     case Epoch::none:
       return false;
     case Epoch::start:
@@ -139,46 +148,78 @@ const char* name_of(Epoch epoch) {
   return names[static_cast<int>(epoch)];
 }
 
-/// Returns the rank that serves operations on the target's memory.
-int rank_of_memory(const Window& window, int rank) {
-  const WindowTarget& target = window.targets[rank];
-  return target.memory != nullptr ? canele_key_rank(target.memory) : window.comm->world_rank(rank);
-}
-
-/// Returns the data that operations on these targets refer to. It may be freed when they are over.
+/// Returns the data that posted operations on these targets refer to. It may be freed when they are over.
 std::vector<std::unique_ptr<KeptData>> take_descriptions(Window& window, std::span<const int> ranks) {
   const std::lock_guard guard(window.mutex);
   std::vector<std::unique_ptr<KeptData>> taken;
-  const auto is_of_them = [&ranks](const std::unique_ptr<KeptData>& data) {
-    return std::find(ranks.begin(), ranks.end(), data->rank) != ranks.end();
-  };
   for (std::unique_ptr<KeptData>& data : window.kept) {
-    if (is_of_them(data)) taken.push_back(std::move(data));
+    if (data->is_posted && std::find(ranks.begin(), ranks.end(), data->rank) != ranks.end())
+      taken.push_back(std::move(data));
   }
   if (!taken.empty()) std::erase(window.kept, nullptr);
   return taken;
 }
 
-/// Waits for the operations on these targets: all flushes are posted first.
-int flush(Window& window, std::span<const int> ranks) {
-  const auto over = take_descriptions(window, ranks);
-  canele_completion_counter_t ended{};
-  canele_access_options_t options = access_options(window);
-  options.done.kind = CANELE_COMPLETE_COUNTER;
-  options.done.object = &ended;
-  std::uint64_t posted = 0;
-  int code = MPI_SUCCESS;
-  for (const int rank : ranks) {
-    const int error = canele_flush(window.engine, rank_of_memory(window, rank), &options, nullptr);
+/// Flushes that are posted together.
+class Flushes {
+ public:
+  explicit Flushes(const Window& window) : window_(window), options_(access_options(window)) {
+    options_.done.kind = CANELE_COMPLETE_COUNTER;
+    options_.done.object = &ended_;
+  }
+  ~Flushes() { wait(); }
+  Flushes(const Flushes&) = delete;
+  Flushes& operator=(const Flushes&) = delete;
+
+  /// Posts the flush of a rank of the job.
+  void post(int rank) {
+    const int error = canele_flush(window_.engine, rank, &options_, nullptr);
     if (error == CANELE_OK) {
-      ++posted;
+      ++posted_;
     } else {
-      code = from_engine(error);
+      code_ = from_engine(error);
     }
   }
-  const int error = canele_completion_counter_wait(window.engine, &ended, posted, UINT64_MAX);
-  if (error == CANELE_EDEADLK) fatal("a call that blocks was made inside a completion callback");
-  return code != MPI_SUCCESS ? code : from_engine(error);
+  /// Waits for all of them. Returns the first error.
+  int wait() {
+    const int error = canele_completion_counter_wait(window_.engine, &ended_, posted_, UINT64_MAX);
+    if (error == CANELE_EDEADLK) fatal("a call that blocks was made inside a completion callback");
+    return code_ != MPI_SUCCESS ? code_ : from_engine(error);
+  }
+
+ private:
+  const Window& window_;
+  canele_access_options_t options_;
+  canele_completion_counter_t ended_{};
+  std::uint64_t posted_ = 0;
+  int code_ = MPI_SUCCESS;
+};
+
+/// Flushes one rank of the job.
+int flush_rank(const Window& window, int rank) {
+  const canele_access_options_t options = access_options(window);
+  canele_request_t request{};
+  const int error = canele_flush(window.engine, rank, &options, &request);
+  return error != CANELE_OK ? from_engine(error) : await_access(request, rank);
+}
+
+/// Waits for the operations on these targets.
+int flush(Window& window, std::span<const int> ranks) {
+  const auto is_pending = [&window](int rank) { return window.targets[rank].pending.load(std::memory_order_acquire); };
+  if (std::none_of(ranks.begin(), ranks.end(), is_pending)) return MPI_SUCCESS;
+  const auto over = take_descriptions(window, ranks);
+  if (ranks.size() == 1 && !window.is_joint) {
+    window.targets[ranks.front()].pending.store(false, std::memory_order_release);
+    return flush_rank(window, window.comm->world_rank(ranks.front()));
+  }
+  Flushes flushes(window);
+  for (const int rank : ranks) {
+    const WindowTarget& target = window.targets[rank];
+    if (!window.targets[rank].pending.exchange(false, std::memory_order_acq_rel)) continue;
+    flushes.post(window.comm->world_rank(rank));
+    if (window.is_joint) flushes.post(canele_key_rank(target.memory));  // that rank serves the memory of all
+  }
+  return flushes.wait();
 }
 
 /// Operations on memory that this rank has mapped make no progress. A loop of them must not keep this rank's own part
@@ -189,8 +230,7 @@ void progress_at_times(const Window& window) {
   if (flushes.fetch_add(1, std::memory_order_relaxed) % kEach == 0) canele_progress(window.engine);
 }
 
-int check_locked(Window& window) {
-  const std::lock_guard guard(window.mutex);
+int check_locked(const Window& window) {
   if (window.epoch == Epoch::lock || window.epoch == Epoch::lock_all) return MPI_SUCCESS;
   return fail(MPI_ERR_RMA_SYNC, "the window is not locked");
 }

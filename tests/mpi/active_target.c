@@ -70,7 +70,7 @@ static void ring(int tests, size_t length) {
 
 /* All other ranks write to the first one. Then it writes to all of them. */
 static void gather_and_scatter(void) {
-  int *parts = calloc((size_t)size_, sizeof *parts), *others = malloc(sizeof *others * (size_t)size_);
+  int *parts = NULL, *others = malloc(sizeof *others * (size_t)size_);
   const int root = 0;
   for (int i = 1; i < size_; ++i) others[i - 1] = i;
   MPI_Win window;

@@ -5,6 +5,7 @@
  *
  * Every test runs on a window of the program's memory and on one that MPI has allocated.
  */
+#include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 
@@ -383,6 +384,63 @@ static void spin_lock(MPI_Datatype type, size_t bytes, int rounds) {
   drop(&part);
 }
 
+/* ---- threads: each with operations and flushes of its own, within one lock of the process */
+
+enum { THREADS = 3, DRAWS = 50 };
+
+struct drawer {
+  MPI_Win window;
+  int number;
+  uint64_t drawn[DRAWS];
+  int squares[DRAWS][2];
+};
+
+static void *draw_in_thread(void *argument) {
+  struct drawer *me = argument;
+  const uint64_t one = 1;
+  MPI_Datatype apart;
+  MPI_Type_vector(2, 1, 2, MPI_INT, &apart);
+  MPI_Type_commit(&apart);
+  for (int i = 0; i < DRAWS; ++i) {
+    const int target = (rank_ + me->number) % size_, sent[3] = {i, -1, i * i};
+    const MPI_Aint place = 64 + 16 * (rank_ * THREADS + me->number);
+    MPI_Fetch_and_op(&one, &me->drawn[i], MPI_UINT64_T, 0, 0, MPI_SUM, me->window);
+    MPI_Put(sent, 1, apart, target, place, 1, apart, me->window);
+    MPI_Win_flush(target, me->window);
+    MPI_Get(me->squares[i], 2, MPI_INT, target, place, 1, apart, me->window);
+    MPI_Win_flush_all(me->window);
+  }
+  MPI_Type_free(&apart);
+  return NULL;
+}
+
+static void threads(void) {
+  struct part part = make(64 + 16 * THREADS * (size_t)size_, 1);
+  struct drawer drawers[THREADS];
+  pthread_t ids[THREADS];
+  unsigned char *drawn = calloc(THREADS * DRAWS * (size_t)size_, 1), *all = calloc(THREADS * DRAWS * (size_t)size_, 1);
+  MPI_Win_lock_all(0, part.window);
+  for (int i = 0; i < THREADS; ++i) {
+    drawers[i].window = part.window;
+    drawers[i].number = i;
+    CHECK_EQ(pthread_create(&ids[i], NULL, draw_in_thread, &drawers[i]), 0);
+  }
+  for (int i = 0; i < THREADS; ++i) CHECK_EQ(pthread_join(ids[i], NULL), 0);
+  MPI_Win_unlock_all(part.window);
+  for (int i = 0; i < THREADS; ++i) {
+    for (int k = 0; k < DRAWS; ++k) {
+      CHECK(drawers[i].squares[k][0] == k && drawers[i].squares[k][1] == k * k);
+      CHECK(drawers[i].drawn[k] < (uint64_t)(THREADS * DRAWS * size_));
+      ++drawn[drawers[i].drawn[k]];
+    }
+  }
+  MPI_Allreduce(drawn, all, THREADS * DRAWS * size_, MPI_UNSIGNED_CHAR, MPI_SUM, MPI_COMM_WORLD);
+  for (int i = 0; i < THREADS * DRAWS * size_; ++i) CHECK_EQ(all[i], 1);
+  drop(&part);
+  free(drawn);
+  free(all);
+}
+
 /* ---- a target that computes */
 
 /* The first rank calls no MPI function until the last one has told it by a put to go on. */
@@ -433,6 +491,7 @@ static void all(void) {
   spin_lock(MPI_INT, 4, 20);
   spin_lock(MPI_UINT64_T, 8, 20);
 #endif
+  threads();
   computing_target();
 }
 
