@@ -38,12 +38,10 @@ int post_blocks(Window& window, PostFunction post, Source& source, const Place& 
 
 /// Copies between the program's data and memory of the target that is mapped here.
 int copy_directly(const Buffer& here, const Buffer& there, bool is_put) {
-  const Payload mine(here.memory, static_cast<std::size_t>(here.count), *here.type);
-  const Payload its(there.memory, static_cast<std::size_t>(there.count), *there.type);
-  if (mine.contiguous() && its.contiguous()) {
-    char* const a = mine.base + mine.layout.first;
-    char* const b = its.base + its.layout.first;
-    is_put ? write_target(b, a, mine.length) : read_target(a, b, its.length);
+  if (here.type->dense && there.type->dense) {
+    char* const mine = static_cast<char*>(here.memory) + here.type->single.first;
+    char* const its = static_cast<char*>(there.memory) + there.type->single.first;
+    is_put ? write_target(its, mine, here.size()) : read_target(mine, its, there.size());
     return MPI_SUCCESS;
   }
   std::atomic_thread_fence(std::memory_order_release);

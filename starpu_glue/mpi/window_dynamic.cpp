@@ -171,7 +171,7 @@ int find_region(Window& window, int rank, std::uint64_t low, std::uint64_t high,
     if (const int code = install_table(window, target, generation, entries); code != MPI_SUCCESS) return code;
   }
   for (const RemoteRegion& region : target.regions.list) {
-    if (low < region.entry.base || high > region.entry.base + region.entry.length) continue;
+    if (low < region.entry.base || high < low || high > region.entry.base + region.entry.length) continue;
     *key = region.key;
     *start = region.entry.start;
     return MPI_SUCCESS;

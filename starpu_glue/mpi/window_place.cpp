@@ -71,7 +71,8 @@ int Place::find_part(const WindowCard& card, const TargetData& data) {
         static_cast<long long>(bounds.low), static_cast<long long>(bounds.high),
         static_cast<long long>(data.displacement), card.unit, data.rank, static_cast<unsigned long long>(card.size));
   }
-  lay_out(data, card.first + static_cast<std::uint64_t>(begin));
+  begin_ = card.first + static_cast<std::uint64_t>(begin);
+  count_ = data.count;
   return MPI_SUCCESS;
 }
 
@@ -82,16 +83,9 @@ int Place::find_attached(Window& window, const TargetData& data) {
   std::uint64_t start = 0;
   const int code = find_region(window, data.rank, address + static_cast<std::uint64_t>(bounds.low),
                                address + static_cast<std::uint64_t>(bounds.high), &key_, &start);
-  if (code == MPI_SUCCESS) lay_out(data, address - start);
-  return code;
-}
-
-/// Lays the data out from an offset of the key's memory on.
-void Place::lay_out(const TargetData& data, std::uint64_t offset) {
-  begin_ = offset;
+  begin_ = address - start;
   count_ = data.count;
-  const auto address = reinterpret_cast<const void*>(kFirstAddress + static_cast<std::uintptr_t>(offset));
-  layout_ = Payload(address, static_cast<std::size_t>(data.count), *type_);
+  return code;
 }
 
 int Place::find(Window& window, const TargetData& data) {

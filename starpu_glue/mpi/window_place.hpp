@@ -24,25 +24,30 @@ class Place {
   WindowTarget* target() const { return target_; }
   canele_key_t* key() const { return key_; }
   const Type& type() const { return *type_; }
-  std::size_t length() const { return layout_.length; }
-  bool is_one_block() const { return layout_.contiguous(); }
+  std::size_t length() const { return type_->size * static_cast<std::size_t>(count_); }
+  bool is_one_block() const { return type_->dense || layout().contiguous(); }
   /// Returns the data in this process if the target's memory is mapped here; else the memory is nullptr.
   Buffer in_process() const {
     char* const memory = target_->address;
     return {memory == nullptr ? nullptr : memory + begin_, count_, type_};
   }
-  /// Returns the offset of the first byte.
-  std::uint64_t offset() const { return offset_of(layout_.base + layout_.layout.first); }
+  /// Returns the offset of the first byte of data that is one block.
+  std::uint64_t offset() const {
+    if (type_->dense) return begin_ + static_cast<std::uint64_t>(type_->single.first);
+    const Payload data = layout();
+    return offset_of(data.base + data.layout.first);
+  }
 
   /// Calls visit(offset, from, length) for each block of the first `length` bytes: `from` is its position in the packed
   /// data. Stops at the first result that is not MPI_SUCCESS, and returns it.
   template <class Visit>
   int each_block(std::size_t length, Visit visit) const {
-    if (layout_.contiguous()) return visit(offset(), std::size_t{0}, length);
+    if (is_one_block()) return visit(offset(), std::size_t{0}, length);
     constexpr int kBatch = 32;
     struct iovec pieces[kBatch];
+    const Payload data = layout();
     for (std::size_t done = 0; done < length;) {
-      const int count = layout_.pieces(done, pieces, kBatch);
+      const int count = data.pieces(done, pieces, kBatch);
       for (int i = 0; i < count && done < length; ++i) {
         const std::size_t bytes = std::min(pieces[i].iov_len, length - done);
         if (const int code = visit(offset_of(static_cast<char*>(pieces[i].iov_base)), done, bytes); code != MPI_SUCCESS)
@@ -61,14 +66,16 @@ class Place {
   }
   int find_part(const WindowCard& card, const TargetData& data);
   int find_attached(Window& window, const TargetData& data);
-  void lay_out(const TargetData& data, std::uint64_t offset);
+  Payload layout() const {
+    return {reinterpret_cast<const void*>(kFirstAddress + static_cast<std::uintptr_t>(begin_)),
+            static_cast<std::size_t>(count_), *type_};
+  }
 
   WindowTarget* target_ = nullptr;
   canele_key_t* key_ = nullptr;
   std::uint64_t begin_ = 0;  ///< offset of the first element
   int count_ = 0;
   const Type* type_ = nullptr;
-  Payload layout_;
 };
 
 /// The data of an origin, cut into parts as the target's blocks need them.

@@ -94,6 +94,7 @@ static void errors(MPI_Win window) {
   const MPI_Aint place = addresses[0];
   CHECK_EQ(class_of(MPI_Put(&value, 1, MPI_INT, 0, place, 1, MPI_INT, window)), MPI_ERR_RMA_RANGE);
   CHECK_EQ(class_of(MPI_Put(memory, 2, MPI_INT, 0, place + 2 * element, 2, MPI_INT, window)), MPI_ERR_RMA_RANGE);
+  CHECK_EQ(class_of(MPI_Put(&value, 1, MPI_INT, 0, -element, 1, MPI_INT, window)), MPI_ERR_RMA_RANGE);
   CHECK_EQ(MPI_Get(&value, 1, MPI_INT, 0, place + 2 * element, 1, MPI_INT, window), MPI_SUCCESS);
   MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
   CHECK_EQ(value, 3);
