@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI_Put to MPI_Compare_and_swap: one-sided operations on windows. Called from any thread.
+// MPI_Put to MPI_Rget_accumulate: one-sided operations on windows. Called from any thread.
 //
 // Those with a request return one that is complete from the start if there was nothing to do.
 #include "starpu_glue/mpi/api.hpp"
 #include "starpu_glue/mpi/error_handler.hpp"
 #include "starpu_glue/mpi/request.hpp"
 #include "starpu_glue/mpi/window_access.hpp"
+#include "starpu_glue/mpi/window_accumulate.hpp"
 
 namespace canele::mpi {
 namespace {
@@ -97,3 +98,46 @@ extern "C" int PMPI_Compare_and_swap(const void* origin, const void* compare, vo
   });
 }
 CANELE_MPI_NAME(Compare_and_swap);
+
+extern "C" int PMPI_Accumulate(const void* origin, int origin_count, MPI_Datatype origin_type, int rank,
+                               MPI_Aint displacement, int target_count, MPI_Datatype target_type, MPI_Op op,
+                               MPI_Win window) {
+  return access_window("MPI_Accumulate", window, [&](Window& w, AccessRequest* none) {
+    return accumulate(w, {origin, origin_count, origin_type}, nullptr, {rank, displacement, target_count, target_type},
+                      op, none);
+  });
+}
+CANELE_MPI_NAME(Accumulate);
+
+extern "C" int PMPI_Raccumulate(const void* origin, int origin_count, MPI_Datatype origin_type, int rank,
+                                MPI_Aint displacement, int target_count, MPI_Datatype target_type, MPI_Op op,
+                                MPI_Win window, MPI_Request* request) {
+  return start_access("MPI_Raccumulate", window, request, [&](Window& w, AccessRequest* access) {
+    return accumulate(w, {origin, origin_count, origin_type}, nullptr, {rank, displacement, target_count, target_type},
+                      op, access);
+  });
+}
+CANELE_MPI_NAME(Raccumulate);
+
+extern "C" int PMPI_Get_accumulate(const void* origin, int origin_count, MPI_Datatype origin_type, void* result,
+                                   int result_count, MPI_Datatype result_type, int rank, MPI_Aint displacement,
+                                   int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win window) {
+  return access_window("MPI_Get_accumulate", window, [&](Window& w, AccessRequest* none) {
+    const OriginData before{result, result_count, result_type};
+    return accumulate(w, {origin, origin_count, origin_type}, &before, {rank, displacement, target_count, target_type},
+                      op, none);
+  });
+}
+CANELE_MPI_NAME(Get_accumulate);
+
+extern "C" int PMPI_Rget_accumulate(const void* origin, int origin_count, MPI_Datatype origin_type, void* result,
+                                    int result_count, MPI_Datatype result_type, int rank, MPI_Aint displacement,
+                                    int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win window,
+                                    MPI_Request* request) {
+  return start_access("MPI_Rget_accumulate", window, request, [&](Window& w, AccessRequest* access) {
+    const OriginData before{result, result_count, result_type};
+    return accumulate(w, {origin, origin_count, origin_type}, &before, {rank, displacement, target_count, target_type},
+                      op, access);
+  });
+}
+CANELE_MPI_NAME(Rget_accumulate);

@@ -32,7 +32,8 @@ inline constexpr std::string_view kFunctionsOfClass[kCallClasses] = {
     " MPI_Ibarrier MPI_Ibcast MPI_Igather MPI_Igatherv MPI_Iscatter MPI_Iscatterv MPI_Iallgather MPI_Iallgatherv"
     " MPI_Ialltoall MPI_Ialltoallv MPI_Ialltoallw MPI_Ireduce MPI_Iallreduce MPI_Ireduce_scatter"
     " MPI_Ireduce_scatter_block MPI_Iscan MPI_Iexscan"
-    " MPI_Put MPI_Rput MPI_Get MPI_Rget MPI_Fetch_and_op MPI_Compare_and_swap ",
+    " MPI_Put MPI_Rput MPI_Get MPI_Rget MPI_Fetch_and_op MPI_Compare_and_swap"
+    " MPI_Accumulate MPI_Raccumulate MPI_Get_accumulate MPI_Rget_accumulate ",
     " MPI_Test MPI_Testall MPI_Testany MPI_Testsome MPI_Iprobe MPI_Win_test ",
     " MPI_Wait MPI_Waitall MPI_Waitany MPI_Waitsome ",
     " MPI_Init MPI_Init_thread MPI_Initialized MPI_Query_thread MPI_Is_thread_main MPI_Abort MPI_Finalize MPI_Finalized"

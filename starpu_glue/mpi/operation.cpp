@@ -136,6 +136,24 @@ int get_operator(MPI_Op handle, const Type& type, Operator* found) {
               predefined->name, type.predefined ? type.fixed_name : "made by the program");
 }
 
+int get_target_operation(MPI_Op handle, const Type& element_type, int* operation, canele_element* element) {
+  const bool replaces = handle == MPI_REPLACE;
+  if (replaces || handle == MPI_NO_OP) {
+    *operation = replaces ? static_cast<int>(CANELE_REPLACE) : static_cast<int>(CANELE_NO_OP);
+    if (element_of(element_type.basic, CANELE_LAND, element)) return MPI_SUCCESS;  // LAND: any type that has elements
+    return fail(MPI_ERR_TYPE, "%s has no elements", element_type.fixed_name);
+  }
+  const PredefinedOperator* const predefined = find_predefined(handle);
+  if (predefined == nullptr)
+    return fail(MPI_ERR_OP, "operator 0x%x is not predefined; expected: one that is, MPI_REPLACE or MPI_NO_OP",
+                static_cast<unsigned>(handle));
+  if (predefined_operator(handle, element_type.basic) == nullptr)
+    return fail(MPI_ERR_OP, "%s is not defined for the datatype %s", predefined->name, element_type.fixed_name);
+  *operation = predefined->operation;
+  element_of(element_type.basic, predefined->operation, element);
+  return MPI_SUCCESS;
+}
+
 int new_operator(MPI_User_function* function, bool commutes, MPI_Op* handle) {
   if (function == nullptr) return fail(MPI_ERR_ARG, "the function of the operator is NULL");
   MPI_Op made = MPI_OP_NULL;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <canele/collectives.h>
+#include <canele/one_sided.h>
 #include <mpi.h>
 
 #include <cstdint>
@@ -31,6 +32,10 @@ int get_operator(MPI_Op handle, const Type& type, Operator* found);
 
 /// Returns a predefined operator for one of the basic types; nullptr if there is none.
 const canele_operator_t* predefined_operator(MPI_Op handle, Basic basic);
+
+/// Resolves an operator for the elements of a target in one-sided operations: predefined ones, MPI_REPLACE, MPI_NO_OP.
+/// *operation gets the argument of canele_accumulate. Returns an MPI code.
+int get_target_operation(MPI_Op handle, const Type& element_type, int* operation, canele_element* element);
 
 int new_operator(MPI_User_function* function, bool commutes, MPI_Op* handle);
 /// Tells whether the operator commutes: as the program said, or true for predefined ones. Returns an MPI code.

@@ -42,6 +42,7 @@ int new_type(int combiner, Type** made) {
   type->size = 0;
   type->lower = type->upper = type->true_lower = type->true_upper = 0;
   type->single = Run{};
+  type->element = nullptr;
   *made = type;
   return MPI_SUCCESS;
 }
@@ -177,10 +178,22 @@ int place_blocks(Type& type, std::span<const int> blocks, ElementAt element_at, 
   return MPI_SUCCESS;
 }
 
+/// Returns the predefined type of which all constituents consist; nullptr if there is none.
+const Type* common_element(const Type& type) {
+  const Type* found = nullptr;
+  for (const Type* const part : type.contents.types) {
+    if (part->size == 0) continue;
+    if (part->element == nullptr || (found != nullptr && part->element != found)) return nullptr;
+    found = part->element;
+  }
+  return found;
+}
+
 /// Returns the finished type in *made, or frees it after an error.
 int finish_type(int code, Type* type, Type** made) {
   if (code == MPI_SUCCESS) {
     type->seal();
+    type->element = common_element(*type);
     *made = type;
   } else {
     drop_reference(*type);

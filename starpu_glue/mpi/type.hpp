@@ -97,8 +97,9 @@ struct Type {
   std::ptrdiff_t true_upper = 0;
   std::vector<Run> many;  ///< the runs, if there are several
   Contents contents;
-  Type* inner = nullptr;        ///< a helper type that belongs to this one (holds a reference), see make_vector
-  const char* fixed_name = "";  ///< of a predefined type
+  const Type* element = nullptr;  ///< the predefined type of all its bytes; null: it has several, or no bytes
+  Type* inner = nullptr;          ///< a helper type that belongs to this one (holds a reference), see make_vector
+  const char* fixed_name = "";    ///< of a predefined type
   std::string name;
 
   std::ptrdiff_t extent() const { return upper - lower; }

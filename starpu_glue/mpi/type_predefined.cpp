@@ -102,6 +102,7 @@ bool make_predefined() {
     type->handle = row.handle;
     type->basic = row.basic;
     type->predefined = true;
+    type->element = type;
     type->alignment = static_cast<std::uint32_t>(row.alignment);
     type->size = row.size;
     type->upper = static_cast<std::ptrdiff_t>(row.extent);

@@ -7,6 +7,7 @@
 
 #include "starpu_glue/mpi/error.hpp"
 #include "starpu_glue/mpi/request.hpp"
+#include "starpu_glue/mpi/window_accumulate.hpp"
 #include "starpu_glue/mpi/window_direct.hpp"
 #include "starpu_glue/mpi/window_place.hpp"
 #include "starpu_glue/mpi/window_sync.hpp"
@@ -95,7 +96,7 @@ bool is_integer(Basic basic) { return basic >= Basic::i8 && basic <= Basic::u64;
 int post_atomic(Window& window, const Element& element, canele_atomic_operation operation, std::uint64_t operand,
                 std::uint64_t compare, void* result) {
   WindowTarget& target = *element.place.target();
-  if (target.address != nullptr && !target.pending.load(std::memory_order_acquire)) {
+  if (target.is_mapped && !target.pending.load(std::memory_order_acquire)) {
     const std::uint64_t before =
         apply_directly(target.address + element.offset, operation, element.size, operand, compare);
     std::memcpy(result, &before, element.size);
@@ -190,9 +191,10 @@ int fetch_and_op(Window& window, const void* origin, void* result, const TargetD
   const int code = find_element(window, target, &element);
   if (code != MPI_SUCCESS || element.place.target() == nullptr) return code;
   canele_atomic_operation operation{};
-  if (!find_word_operation(op, element.place.type(), &operation) || element.offset % element.size != 0)
-    return fail(MPI_ERR_OP, "operator 0x%x is not defined for the datatype %s", static_cast<unsigned>(op),
-                element.place.type().fixed_name);
+  if (!find_word_operation(op, element.place.type(), &operation) || element.offset % element.size != 0) {
+    const OriginData before{result, 1, target.type};
+    return accumulate(window, {origin, 1, target.type}, &before, target, op, nullptr);
+  }
   const std::uint64_t operand = operation == CANELE_ATOMIC_READ ? 0 : word_at(origin, element.size);
   return post_atomic(window, element, operation, operand, 0, result);
 }

@@ -5,7 +5,8 @@
 //
 // Used by window_access, window_accumulate and window_sync. Any thread. Such an access is over when its function
 // returns. It may overtake operations that were posted to the engine before, which MPI allows for puts and gets. An
-// atomic operation must not, so it goes this way only while none of them is pending for its target.
+// atomic operation must not, so it goes this way only while none of them is pending for its target. It also goes by the
+// engine in the rank's own memory if that cannot be mapped: there the engine combines elements under its lock.
 #pragma once
 
 #include <canele/one_sided.h>

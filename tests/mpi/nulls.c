@@ -275,6 +275,8 @@ static void windows(void) {
   MPI_Win_fence(0, window);
   REFUSED(MPI_Rput(&other, 1, MPI_INT, 0, 0, 1, MPI_INT, window, NULL));
   REFUSED(MPI_Rget(&other, 1, MPI_INT, 0, 0, 1, MPI_INT, window, NULL));
+  REFUSED(MPI_Raccumulate(&other, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_SUM, window, NULL));
+  REFUSED(MPI_Rget_accumulate(&other, 1, MPI_INT, &value, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_SUM, window, NULL));
   REFUSED(MPI_Fetch_and_op(NULL, &other, MPI_INT, 0, 0, MPI_SUM, window));
   REFUSED(MPI_Fetch_and_op(&other, NULL, MPI_INT, 0, 0, MPI_SUM, window));
   REFUSED(MPI_Compare_and_swap(NULL, &one, &other, MPI_INT, 0, 0, window));

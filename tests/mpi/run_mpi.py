@@ -77,7 +77,7 @@ class Apart(unittest.TestCase):
 
     def test_windows(self):
         """Locks, too, are taken by packets here."""
-        for program in ("mpi_windows", "mpi_one_sided", "mpi_active_target", "mpi_dynamic_windows"):
+        for program in ("mpi_windows", "mpi_one_sided", "mpi_accumulates", "mpi_active_target", "mpi_dynamic_windows"):
             result = self.run_apart(program)
             self.assertEqual(result.returncode, 0, result.stderr)
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi.h - the MPI subset of Canelé, which StarPU, Chameleon and ordinary programs with messages and collectives call.
+ * mpi.h - the MPI subset of Canelé, which StarPU, Chameleon and ordinary programs with messages, collectives and
+ * windows call.
  *
  * For C and C++ programs compiled by canele-mpicc or canele-mpicxx. MPI_THREAD_MULTIPLE is always provided, so any
  * thread may call any function. An MPI function that is not declared here does not exist, on purpose. Its use is a
@@ -545,6 +546,20 @@ CANELE_MPI_DECLARE(int, Fetch_and_op,
 CANELE_MPI_DECLARE(int, Compare_and_swap,
                    (const void *origin, const void *compare, void *result, MPI_Datatype type, int rank,
                     MPI_Aint displacement, MPI_Win window))
+CANELE_MPI_DECLARE(int, Accumulate,
+                   (const void *origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
+                    int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win window))
+CANELE_MPI_DECLARE(int, Raccumulate,
+                   (const void *origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
+                    int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win window, MPI_Request *request))
+CANELE_MPI_DECLARE(int, Get_accumulate,
+                   (const void *origin, int origin_count, MPI_Datatype origin_type, void *result, int result_count,
+                    MPI_Datatype result_type, int rank, MPI_Aint displacement, int target_count,
+                    MPI_Datatype target_type, MPI_Op op, MPI_Win window))
+CANELE_MPI_DECLARE(int, Rget_accumulate,
+                   (const void *origin, int origin_count, MPI_Datatype origin_type, void *result, int result_count,
+                    MPI_Datatype result_type, int rank, MPI_Aint displacement, int target_count,
+                    MPI_Datatype target_type, MPI_Op op, MPI_Win window, MPI_Request *request))
 
 #ifdef __cplusplus
 }
