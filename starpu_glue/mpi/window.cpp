@@ -235,9 +235,6 @@ int open_keys(const Window& window, WindowTarget& target) {
   if (target.memory == nullptr && std::memcmp(target.card.memory, no_key, sizeof no_key) != 0) {
     error = canele_key_open(window.engine, target.card.memory, &target.memory);
     if (error == CANELE_OK) target.address = map_key(target.memory);
-    target.is_mapped = target.address != nullptr;
-    if (window.base != nullptr && &target == &window.targets[window.comm->rank()])
-      target.address = static_cast<char*>(window.base) - target.card.first;  // also if it is the program's memory
   }
   if (error == CANELE_OK && target.control == nullptr) {
     error = canele_key_open(window.engine, target.card.control, &target.control);

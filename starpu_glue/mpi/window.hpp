@@ -64,7 +64,6 @@ struct WindowTarget {
   canele_key_t* memory = nullptr;  ///< set under the window's mutex, like `control`
   canele_key_t* control = nullptr;
   char* address = nullptr;  ///< of its memory in this process; nullptr: it is not there
-  bool is_mapped = false;   ///< other processes map that memory, too: atomic operations there are the processor's
   WindowControl* mapped_control = nullptr;
   std::atomic<bool> pending{false};  ///< operations that were posted to the engine may not be over
   RegionCache regions;               ///< of a dynamic window

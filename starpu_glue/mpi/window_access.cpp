@@ -96,7 +96,7 @@ bool is_integer(Basic basic) { return basic >= Basic::i8 && basic <= Basic::u64;
 int post_atomic(Window& window, const Element& element, canele_atomic_operation operation, std::uint64_t operand,
                 std::uint64_t compare, void* result) {
   WindowTarget& target = *element.place.target();
-  if (target.is_mapped && !target.pending.load(std::memory_order_acquire)) {
+  if (target.address != nullptr && !target.pending.load(std::memory_order_acquire)) {
     const std::uint64_t before =
         apply_directly(target.address + element.offset, operation, element.size, operand, compare);
     std::memcpy(result, &before, element.size);

@@ -149,7 +149,7 @@ int accumulate_word(Window& window, Accumulate& call, canele_atomic_operation op
   char* const before = call.result.type == nullptr ? nullptr : first_byte(call.result);
   std::uint64_t operand = 0;
   if (!call.reads_only()) pack(payload_of_elements(call.origin), 0, size, &operand);
-  if (target.is_mapped && !target.pending.load(std::memory_order_acquire)) {
+  if (target.address != nullptr && !target.pending.load(std::memory_order_acquire)) {
     const std::uint64_t was =
         apply_directly(target.address + call.place.offset(), operation, size, word_at(&operand, size), 0);
     if (before != nullptr) std::memcpy(before, &was, size);

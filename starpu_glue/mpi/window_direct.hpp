@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Accesses to a target's memory that this process has mapped, or that is its own: copies and atomic operations of the
-// calling thread.
+// Accesses to a target's memory that this process has mapped: copies and atomic operations of the calling thread.
 //
 // Used by window_access, window_accumulate and window_sync. Any thread. Such an access is over when its function
 // returns. It may overtake operations that were posted to the engine before, which MPI allows for puts and gets. An
-// atomic operation must not, so it goes this way only while none of them is pending for its target. It also goes by the
-// engine in the rank's own memory if that cannot be mapped: there the engine combines elements under its lock.
+// atomic operation must not, so it goes this way only while none of them is pending for its target.
+//
+// Rejected: the same in the rank's own part, if it is the program's memory. The engine's threads write there, too, and
+// combine elements under its lock.
 #pragma once
 
 #include <canele/one_sided.h>

@@ -37,7 +37,6 @@ int map_part(Window& window, int rank) {
     if (const int code = open_keys(window, target); code != MPI_SUCCESS) return code;
   }
   if (target.memory == nullptr) return MPI_SUCCESS;
-  target.is_mapped = true;
   if (canele_key_rank(target.memory) == canele_rank(window.engine)) {
     target.address = static_cast<char*>(window.whole_base);  // the address that this rank's program has
     return MPI_SUCCESS;

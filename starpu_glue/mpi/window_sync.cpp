@@ -91,8 +91,6 @@ int take(const Window& window, WindowTarget& target, Hold hold) {
   int code = MPI_SUCCESS;
   if (hold == Hold::exclusive) code = take_exclusive(window, target);
   if (hold == Hold::shared) code = take_shared(window, target);
-  // This thread may now read what the engine's other threads have written for origins: it meets them under their lock.
-  if (&target == &window.targets[window.comm->rank()]) canele_progress(window.engine);
   target.hold.store(code == MPI_SUCCESS ? hold : Hold::none, std::memory_order_release);  // pairs with take_late
   return code;
 }

@@ -443,7 +443,7 @@ static void threads(void) {
 
 /* ---- a target that computes */
 
-/* The first rank calls no MPI function until the last one has told it by a put to go on. */
+/* The first rank calls no MPI function until the last one has changed a word in its part. */
 static void computing_target(void) {
 #ifdef CANELE_MPI /* others may need calls of the target */
   enum { LENGTH = 100000 };
@@ -460,7 +460,8 @@ static void computing_target(void) {
     MPI_Get(copy, LENGTH, MPI_BYTE, 0, 0, LENGTH, MPI_BYTE, part.window);
     MPI_Win_flush(0, part.window);
     CHECK(matches(copy, LENGTH, 3));
-    MPI_Put(&go_on, 8, MPI_BYTE, 0, LENGTH, 8, MPI_BYTE, part.window);
+    uint64_t former;
+    MPI_Fetch_and_op(&go_on, &former, MPI_UINT64_T, 0, LENGTH, MPI_REPLACE, part.window);
     MPI_Win_unlock(0, part.window);
   }
   MPI_Barrier(MPI_COMM_WORLD);
