@@ -55,6 +55,26 @@ enum class Hold : std::uint8_t {
   exclusive
 };
 
+/// Counts the operations on a target that were posted to the engine, so that a flush knows whether there is anything to
+/// wait for. Any thread. A flush of one thread ends only what was posted before: counts, not a flag, keep the flush of
+/// another thread from ending while the first one still waits.
+class PendingOperations {
+ public:
+  /// Called after the post: a flush that has seen the count comes later in the lane.
+  void note_posted() { posted_.fetch_add(1, std::memory_order_release); }  // pairs with posted()
+  std::uint64_t posted() const { return posted_.load(std::memory_order_acquire); }
+  /// A flush has ended that began when `posted` operations were counted.
+  void note_over(std::uint64_t posted) {
+    std::uint64_t over = over_.load(std::memory_order_relaxed);
+    while (over < posted && !over_.compare_exchange_weak(over, posted, std::memory_order_release)) {
+    }
+  }
+  bool any() const { return over_.load(std::memory_order_acquire) < posted(); }  // pairs with note_over()
+
+ private:
+  std::atomic<std::uint64_t> posted_{0}, over_{0};
+};
+
 /// One rank of the window, as this rank sees it.
 struct WindowTarget {
   WindowCard card{};
@@ -65,10 +85,10 @@ struct WindowTarget {
   canele_key_t* control = nullptr;
   char* address = nullptr;  ///< of its memory in this process; nullptr: it is not there
   WindowControl* mapped_control = nullptr;
-  std::atomic<bool> pending{false};  ///< operations that were posted to the engine may not be over
-  RegionCache regions;               ///< of a dynamic window
-  std::uint64_t posts = 0;           ///< its MPI_Win_post that no MPI_Win_start of this rank has used
-  std::uint64_t completes = 0;       ///< its MPI_Win_complete that no MPI_Win_wait of this rank has used
+  PendingOperations pending;
+  RegionCache regions;          ///< of a dynamic window
+  std::uint64_t posts = 0;      ///< its MPI_Win_post that no MPI_Win_start of this rank has used
+  std::uint64_t completes = 0;  ///< its MPI_Win_complete that no MPI_Win_wait of this rank has used
 };
 
 /// What allows operations of this rank.

@@ -30,7 +30,7 @@ int post_blocks(Window& window, PostFunction post, Source& source, const Place& 
     return from_engine(post(place.key(), offset, &data, &options, whole));
   });
   source.posted(window);
-  place.target()->pending.store(true, std::memory_order_release);  // pairs with flush in window_sync.cpp
+  place.target()->pending.note_posted();
   if (code != MPI_SUCCESS || request == nullptr) return code;
   request->is_posted = true;
   if (whole != nullptr) return MPI_SUCCESS;
@@ -96,7 +96,7 @@ bool is_integer(Basic basic) { return basic >= Basic::i8 && basic <= Basic::u64;
 int post_atomic(Window& window, const Element& element, canele_atomic_operation operation, std::uint64_t operand,
                 std::uint64_t compare, void* result) {
   WindowTarget& target = *element.place.target();
-  if (target.address != nullptr && !target.pending.load(std::memory_order_acquire)) {
+  if (target.address != nullptr && !target.pending.any()) {
     const std::uint64_t before =
         apply_directly(target.address + element.offset, operation, element.size, operand, compare);
     std::memcpy(result, &before, element.size);
@@ -105,7 +105,7 @@ int post_atomic(Window& window, const Element& element, canele_atomic_operation 
   const canele_access_options_t options = access_options(window);
   const int error = canele_atomic(element.place.key(), element.offset, operation, element.size, operand, compare,
                                   result, &options, nullptr);
-  target.pending.store(true, std::memory_order_release);  // pairs with flush in window_sync.cpp
+  target.pending.note_posted();
   return from_engine(error);
 }
 

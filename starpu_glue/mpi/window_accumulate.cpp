@@ -91,7 +91,7 @@ int post_accumulates(Window& window, const Accumulate& call, char* before, Opera
     return from_engine(canele_accumulate(call.place.key(), offset, &data, call.operation, call.element,
                                          before != nullptr ? before + begin : nullptr, &options, request));
   });
-  call.place.target()->pending.store(true, std::memory_order_release);  // pairs with flush in window_sync.cpp
+  call.place.target()->pending.note_posted();
   return code;
 }
 
@@ -149,7 +149,7 @@ int accumulate_word(Window& window, Accumulate& call, canele_atomic_operation op
   char* const before = call.result.type == nullptr ? nullptr : first_byte(call.result);
   std::uint64_t operand = 0;
   if (!call.reads_only()) pack(payload_of_elements(call.origin), 0, size, &operand);
-  if (target.address != nullptr && !target.pending.load(std::memory_order_acquire)) {
+  if (target.address != nullptr && !target.pending.any()) {
     const std::uint64_t was =
         apply_directly(target.address + call.place.offset(), operation, size, word_at(&operand, size), 0);
     if (before != nullptr) std::memcpy(before, &was, size);
@@ -159,7 +159,7 @@ int accumulate_word(Window& window, Accumulate& call, canele_atomic_operation op
   if (request != nullptr) request->is_posted = true;
   const int error = canele_atomic(call.place.key(), call.place.offset(), operation, size, word_at(&operand, size), 0,
                                   before, &options, request != nullptr ? request->request : nullptr);
-  target.pending.store(true, std::memory_order_release);  // pairs with flush in window_sync.cpp
+  target.pending.note_posted();
   return from_engine(error);
 }
 

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "starpu_glue/mpi/error.hpp"
 #include "starpu_glue/mpi/window_direct.hpp"
@@ -102,14 +103,14 @@ int release(const Window& window, WindowTarget& target) {
   const bool is_shared = hold == Hold::shared;
   const canele_atomic_operation operation = is_shared ? CANELE_ATOMIC_ADD : CANELE_ATOMIC_AND;
   const std::uint64_t operand = is_shared ? ~std::uint64_t{0} : ~kExclusive;
-  if (target.mapped_control != nullptr && !target.pending.load(std::memory_order_acquire)) {
+  if (target.mapped_control != nullptr && !target.pending.any()) {
     apply_directly(&target.mapped_control->lock, operation, sizeof operand, operand, 0);
     return MPI_SUCCESS;
   }
   const canele_access_options_t options = access_options(window);
   const int error = canele_atomic(target.control, offsetof(WindowControl, lock), operation, sizeof operand, operand, 0,
                                   nullptr, &options, nullptr);
-  target.pending.store(true, std::memory_order_release);
+  target.pending.note_posted();
   return from_engine(error);
 }
 
@@ -205,21 +206,28 @@ int flush_rank(const Window& window, int rank) {
 
 /// Waits for the operations on these targets.
 int flush(Window& window, std::span<const int> ranks) {
-  const auto is_pending = [&window](int rank) { return window.targets[rank].pending.load(std::memory_order_acquire); };
-  if (std::none_of(ranks.begin(), ranks.end(), is_pending)) return MPI_SUCCESS;
+  if (std::none_of(ranks.begin(), ranks.end(), [&](int rank) { return window.targets[rank].pending.any(); }))
+    return MPI_SUCCESS;
   const auto over = take_descriptions(window, ranks);
   if (ranks.size() == 1 && !window.is_joint) {
-    window.targets[ranks.front()].pending.store(false, std::memory_order_release);
-    return flush_rank(window, window.comm->world_rank(ranks.front()));
+    PendingOperations& pending = window.targets[ranks.front()].pending;
+    const std::uint64_t posted = pending.posted();
+    const int code = flush_rank(window, window.comm->world_rank(ranks.front()));
+    pending.note_over(posted);
+    return code;
   }
+  std::vector<std::pair<PendingOperations*, std::uint64_t>> covered;
   Flushes flushes(window);
   for (const int rank : ranks) {
-    const WindowTarget& target = window.targets[rank];
-    if (!window.targets[rank].pending.exchange(false, std::memory_order_acq_rel)) continue;
+    WindowTarget& target = window.targets[rank];
+    if (!target.pending.any()) continue;
+    covered.emplace_back(&target.pending, target.pending.posted());
     flushes.post(window.comm->world_rank(rank));
     if (window.is_joint) flushes.post(canele_key_rank(target.memory));  // that rank serves the memory of all
   }
-  return flushes.wait();
+  const int code = flushes.wait();
+  for (const auto& [pending, posted] : covered) pending->note_over(posted);
+  return code;
 }
 
 /// Operations on memory that this rank has mapped make no progress. A loop of them must not keep this rank's own part

@@ -409,6 +409,8 @@ static void *draw_in_thread(void *argument) {
     MPI_Win_flush(target, me->window);
     MPI_Get(me->squares[i], 2, MPI_INT, target, place, 1, apart, me->window);
     MPI_Win_flush_all(me->window);
+    /* both are over, also if another thread's flush had begun in between */
+    CHECK(me->drawn[i] != UINT64_MAX && me->squares[i][0] == i && me->squares[i][1] == i * i);
   }
   MPI_Type_free(&apart);
   return NULL;
@@ -421,6 +423,7 @@ static void threads(void) {
   unsigned char *drawn = calloc(THREADS * DRAWS * (size_t)size_, 1), *all = calloc(THREADS * DRAWS * (size_t)size_, 1);
   MPI_Win_lock_all(0, part.window);
   for (int i = 0; i < THREADS; ++i) {
+    memset(&drawers[i], 0xff, sizeof drawers[i]);
     drawers[i].window = part.window;
     drawers[i].number = i;
     CHECK_EQ(pthread_create(&ids[i], NULL, draw_in_thread, &drawers[i]), 0);
