@@ -148,15 +148,17 @@ char* map_key(canele_key_t* key) {
 
 struct KnownHint {
   std::string_view key, value;  ///< with its value at the creation of a window
+  bool is_of_shared = false;    ///< only shared windows have it
 };
 
-/// Hints that MPI defines. None changes what the library does: it keeps to the strictest meaning of each.
+/// Hints that MPI defines. Only the last one changes what the library does: it keeps to the strictest meaning of each.
 constexpr KnownHint kHints[] = {
     {"no_locks", "false"},
     {"accumulate_ordering", "rar,raw,war,waw"},
     {"accumulate_ops", "same_op_no_op"},
     {"same_size", "false"},
     {"same_disp_unit", "false"},
+    {"alloc_shared_noncontig", "false", true},
 };
 
 }  // namespace
@@ -254,6 +256,7 @@ void take_hints(Window& window, const InfoPairs& hints) {
   const std::lock_guard guard(window.mutex);
   const bool is_first = window.hints.empty();
   for (const KnownHint& known : kHints) {
+    if (known.is_of_shared && window.flavor != MPI_WIN_FLAVOR_SHARED) continue;
     if (is_first) set_value(window.hints, known.key, known.value);
     if (const std::string* given = find_value(hints, known.key)) set_value(window.hints, known.key, *given);
   }

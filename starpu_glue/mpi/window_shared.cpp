@@ -105,7 +105,7 @@ int find_shared_part(const Window& window, int rank, MPI_Aint* size, int* unit, 
   const WindowTarget& target = window.targets[rank];
   *size = static_cast<MPI_Aint>(target.card.size);
   *unit = target.card.unit;
-  *base = target.address + target.card.first;
+  *base = *size != 0 || window.is_joint ? target.address + target.card.first : nullptr;
   return MPI_SUCCESS;
 }
 

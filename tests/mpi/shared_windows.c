@@ -40,6 +40,15 @@ static void places(int apart) {
     if (size_of(rank) != 0 && size_of(rank - 1) != 0)
       CHECK(first + size_of(rank - 1) == part_of(window, rank, size_of(rank), sizeof(int)));
   }
+#ifdef CANELE_MPI
+  char value[8] = "";
+  int known = 0;
+  if (apart && size_ > 1) CHECK(part_of(window, 1, 0, sizeof(int)) == NULL);
+  MPI_Win_get_info(window, &info);
+  MPI_Info_get(info, "alloc_shared_noncontig", sizeof value - 1, value, &known);
+  CHECK(known && (value[0] == 't') == apart);
+  MPI_Info_free(&info);
+#endif
   MPI_Win_lock_all(MPI_MODE_NOCHECK, window);
   for (int i = 0; i < (int)(size_of(rank_) / (MPI_Aint)sizeof(int)); ++i) own[i] = 100 * rank_ + i;
   MPI_Win_sync(window);

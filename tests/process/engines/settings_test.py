@@ -67,7 +67,7 @@ FREE = {"DRIVER_PATH", "SAMPLES", "TCP_INTERFACE", "OFI_PROVIDER", "OFI_DOMAIN"}
 
 
 def start(command, **environment):
-    done = subprocess.run(command, env={**os.environ, **environment}, timeout=60, stdout=subprocess.PIPE,
+    done = subprocess.run(command, env={**os.environ, **environment}, timeout=600, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, check=False)
     done.all = f"exit code {done.returncode} of {command} with {environment}:\n{done.stdout}\n{done.stderr}"
     return done

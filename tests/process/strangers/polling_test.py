@@ -24,7 +24,7 @@ def processor_us(form, driver):
     cores = sorted(os.sched_getaffinity(0))[:2]
     command = ["taskset", "-c", ",".join(map(str, cores)), os.path.join(BIN, "canele-run"), "-n", "2", "-x",
                "CANELE_DRIVERS=" + driver, PROGRAM, form, str(THREADS), str(BYTES), str(ROUNDS)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         sys.exit(f"{form}: exit {result.returncode}\n{result.stdout}{result.stderr}")
     return int(result.stdout)
