@@ -15,18 +15,15 @@
 #include "starpu_glue/mpi/request.hpp"
 
 namespace canele::mpi {
-namespace {
 
-[[gnu::cold]] int from_collective_error(int error) {
+int from_collective_error(int error) {
   if (error != CANELE_EPROTOCOL) return from_engine(error);
   return fail(MPI_ERR_TRUNCATE,
               "%s; all ranks must make the same calls in the same order, with counts, types and roots that fit",
               canele_error_detail());
 }
-/// Translates the engine's result: whether the collective has started or, for a blocking one, how it has ended.
-[[gnu::always_inline]] inline int from_collective(int error) {
-  return error == CANELE_OK ? MPI_SUCCESS : from_collective_error(error);
-}
+
+namespace {
 
 bool in_place(const void* memory) { return memory == MPI_IN_PLACE; }
 
@@ -362,10 +359,6 @@ int check_count(std::int64_t count, const char* what) {
 }
 
 }  // namespace
-
-int start_barrier(const Start& start) {
-  return from_collective(canele_ibarrier(start.comm.group(), start.options, start.request));
-}
 
 int start_bcast(const Start& start, CallBuffer data, int root) {
   if (Block block; start.comm.has_rank(root) && is_block(data, &block)) [[likely]] {

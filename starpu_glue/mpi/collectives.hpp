@@ -6,6 +6,8 @@
 // therefore check the same things, in the same place. As MPI says, one call at a time per communicator; any thread.
 #pragma once
 
+#include <canele/collectives.h>
+
 #include "starpu_glue/mpi/communicator.hpp"
 #include "starpu_glue/mpi/staging.hpp"
 
@@ -39,10 +41,18 @@ struct CallBufferV {
   const MPI_Datatype* types = nullptr;
 };
 
+[[gnu::cold]] int from_collective_error(int error);
+/// Translates the engine's result: whether the collective has started or, for a blocking one, how it has ended.
+[[gnu::always_inline]] inline int from_collective(int error) {
+  return error == CANELE_OK ? MPI_SUCCESS : from_collective_error(error);
+}
+
 /// All of these return MPI codes. On success the request is in progress or, without a request, the collective has
 /// ended. `own` is the block of this rank; `all` has one block for each rank. Arguments that MPI declares not
 /// significant on a rank (the receive buffer of a rank that is not the root) are not read.
-int start_barrier(const Start& start);
+inline int start_barrier(const Start& start) {
+  return from_collective(canele_ibarrier(start.comm.group(), start.options, start.request));
+}
 int start_bcast(const Start& start, CallBuffer data, int root);
 int start_gather(const Start& start, CallBuffer own, CallBuffer all, int root);
 int start_gatherv(const Start& start, CallBuffer own, CallBufferV all, int root);

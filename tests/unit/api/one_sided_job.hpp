@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "unit/engine/local_job.hpp"
+#include "tests/unit/engine/local_job.hpp"
 
 namespace canele::test::one_sided_access {
 

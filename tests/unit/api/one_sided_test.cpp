@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "unit/api/one_sided_job.hpp"
+#include "tests/unit/api/one_sided_job.hpp"
 
 namespace canele::test::one_sided_access {
 namespace {
