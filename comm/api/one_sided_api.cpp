@@ -5,9 +5,6 @@
 // Any thread. Objects are made and ended under the engine's lock; an operation is submitted like a send.
 #include <canele/one_sided.h>
 
-#include <cstring>
-#include <memory>
-#include <new>
 #include <string>
 
 #include "comm/api/one_sided_objects.hpp"

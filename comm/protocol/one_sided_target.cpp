@@ -4,8 +4,6 @@
 #include "comm/protocol/one_sided_target.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <cassert>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -17,8 +15,6 @@
 #include "comm/protocol/one_sided_transfer.hpp"
 #include "comm/state/atomic_word.hpp"
 #include "comm/state/delivery.hpp"
-#include "comm/state/payload.hpp"
-#include "comm/state/request_setup.hpp"
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::one_sided {

@@ -3,26 +3,13 @@
 // MPI_Put to MPI_Rget_accumulate: one-sided operations on windows. Called from any thread.
 //
 // Those with a request return one that is complete from the start if there was nothing to do.
-#include "starpu_glue/mpi/api.hpp"
-#include "starpu_glue/mpi/error_handler.hpp"
+#include "starpu_glue/mpi/api_window.hpp"
 #include "starpu_glue/mpi/request.hpp"
 #include "starpu_glue/mpi/window_access.hpp"
 #include "starpu_glue/mpi/window_accumulate.hpp"
 
 namespace canele::mpi {
 namespace {
-
-/// Performs one operation: perform(window, nullptr).
-template <class Perform>
-int access_window(Function function, MPI_Win handle, Perform perform) {
-  const Call call(function);
-  if (call.rejected()) [[unlikely]]
-    return call.end(reject_in_child());
-  Window* window = nullptr;
-  int code = get_window(handle, &window);
-  if (code == MPI_SUCCESS) code = perform(*window, nullptr);
-  return end_on_window(call, code, window);
-}
 
 /// Starts one operation with a request: perform(window, &request).
 template <class Perform>
@@ -49,8 +36,8 @@ using namespace canele::mpi;
 
 extern "C" int PMPI_Put(const void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
                         int target_count, MPI_Datatype target_type, MPI_Win window) {
-  return access_window("MPI_Put", window, [&](Window& w, AccessRequest* none) {
-    return put(w, {origin, origin_count, origin_type}, {rank, displacement, target_count, target_type}, none);
+  return with_window("MPI_Put", window, [&](Window& w) {
+    return put(w, {origin, origin_count, origin_type}, {rank, displacement, target_count, target_type}, nullptr);
   });
 }
 CANELE_MPI_NAME(Put);
@@ -66,8 +53,8 @@ CANELE_MPI_NAME(Rput);
 
 extern "C" int PMPI_Get(void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
                         int target_count, MPI_Datatype target_type, MPI_Win window) {
-  return access_window("MPI_Get", window, [&](Window& w, AccessRequest* none) {
-    return get(w, {origin, origin_count, origin_type}, {rank, displacement, target_count, target_type}, none);
+  return with_window("MPI_Get", window, [&](Window& w) {
+    return get(w, {origin, origin_count, origin_type}, {rank, displacement, target_count, target_type}, nullptr);
   });
 }
 CANELE_MPI_NAME(Get);
@@ -82,7 +69,7 @@ CANELE_MPI_NAME(Rget);
 
 extern "C" int PMPI_Fetch_and_op(const void* origin, void* result, MPI_Datatype type, int rank, MPI_Aint displacement,
                                  MPI_Op op, MPI_Win window) {
-  return access_window("MPI_Fetch_and_op", window, [&](Window& w, AccessRequest*) {
+  return with_window("MPI_Fetch_and_op", window, [&](Window& w) {
     int code = given({{"result", result}});
     if (code == MPI_SUCCESS && op != MPI_NO_OP) code = given({{"origin", origin}});
     return code == MPI_SUCCESS ? fetch_and_op(w, origin, result, {rank, displacement, 1, type}, op) : code;
@@ -92,7 +79,7 @@ CANELE_MPI_NAME(Fetch_and_op);
 
 extern "C" int PMPI_Compare_and_swap(const void* origin, const void* compare, void* result, MPI_Datatype type, int rank,
                                      MPI_Aint displacement, MPI_Win window) {
-  return access_window("MPI_Compare_and_swap", window, [&](Window& w, AccessRequest*) {
+  return with_window("MPI_Compare_and_swap", window, [&](Window& w) {
     const int code = given({{"origin", origin}, {"compare", compare}, {"result", result}});
     return code == MPI_SUCCESS ? compare_and_swap(w, origin, compare, result, {rank, displacement, 1, type}) : code;
   });
@@ -102,9 +89,9 @@ CANELE_MPI_NAME(Compare_and_swap);
 extern "C" int PMPI_Accumulate(const void* origin, int origin_count, MPI_Datatype origin_type, int rank,
                                MPI_Aint displacement, int target_count, MPI_Datatype target_type, MPI_Op op,
                                MPI_Win window) {
-  return access_window("MPI_Accumulate", window, [&](Window& w, AccessRequest* none) {
+  return with_window("MPI_Accumulate", window, [&](Window& w) {
     return accumulate(w, {origin, origin_count, origin_type}, nullptr, {rank, displacement, target_count, target_type},
-                      op, none);
+                      op, nullptr);
   });
 }
 CANELE_MPI_NAME(Accumulate);
@@ -122,10 +109,10 @@ CANELE_MPI_NAME(Raccumulate);
 extern "C" int PMPI_Get_accumulate(const void* origin, int origin_count, MPI_Datatype origin_type, void* result,
                                    int result_count, MPI_Datatype result_type, int rank, MPI_Aint displacement,
                                    int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win window) {
-  return access_window("MPI_Get_accumulate", window, [&](Window& w, AccessRequest* none) {
+  return with_window("MPI_Get_accumulate", window, [&](Window& w) {
     const OriginData before{result, result_count, result_type};
     return accumulate(w, {origin, origin_count, origin_type}, &before, {rank, displacement, target_count, target_type},
-                      op, none);
+                      op, nullptr);
   });
 }
 CANELE_MPI_NAME(Get_accumulate);

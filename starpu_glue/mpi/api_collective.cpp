@@ -12,15 +12,12 @@
 namespace canele::mpi {
 namespace {
 
-/// Makes the engine carry out the collective on the calling thread.
-constexpr canele_collective_options_t blocking = {sizeof(canele_collective_options_t), 0, 0, 0, 0, 0, 1};
-
 /// Runs the collective with copies between the program's memory and the engine's collective.
 template <class... Parameters, class... Arguments>
 [[gnu::noinline]] int run_staged(Communicator& comm, int (*start)(const Start&, Parameters...),
                                  const Arguments&... arguments) {
   Staging staging;
-  const int code = start(Start{comm, nullptr, &staging, &blocking}, arguments...);
+  const int code = start(Start{comm, nullptr, &staging, &blocking_options}, arguments...);
   if (code == MPI_SUCCESS) staging.deliver();
   return code;
 }
@@ -35,7 +32,7 @@ template <class... Parameters, class... Arguments>
   int code = get_communicator(handle, &comm);
   if (code == MPI_SUCCESS) code = may_block();
   if (code != MPI_SUCCESS) return call.end(code, comm);
-  code = start(Start{*comm, nullptr, nullptr, &blocking}, arguments...);
+  code = start(Start{*comm, nullptr, nullptr, &blocking_options}, arguments...);
   if (code == kNeedsStaging) code = run_staged(*comm, start, arguments...);
   return call.end(code, comm);
 }
@@ -53,7 +50,7 @@ template <class... Parameters, class... Arguments>
   Communicator* const world = fast_world();
   if (world == nullptr || handle != MPI_COMM_WORLD || CallbackScope::here()) [[unlikely]]
     return run_slow(function, handle, start, arguments...);
-  const int code = start(Start{*world, nullptr, nullptr, &blocking}, arguments...);
+  const int code = start(Start{*world, nullptr, nullptr, &blocking_options}, arguments...);
   if (code == MPI_SUCCESS) [[likely]]
     return code;
   if (code == kNeedsStaging) return run_slow(function, handle, start, arguments...);  // no effect so far

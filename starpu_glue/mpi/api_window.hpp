@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the MPI functions on a window have in common. Shared by api_window.cpp, api_window_sync.cpp and
-// api_attribute.cpp. Any thread.
+// What the MPI functions on a window have in common. Shared by api_window.cpp, api_window_sync.cpp,
+// api_attribute.cpp and api_access.cpp. Any thread.
 #pragma once
 
 #include "starpu_glue/mpi/api.hpp"

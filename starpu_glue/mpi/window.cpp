@@ -79,14 +79,9 @@ int open_part(Window& window, WindowCard& card) {
 
 /// Tells all ranks the card of this one. Returns an error on all ranks if one of them could not make its part.
 int exchange_cards(Window& window, const WindowCard& mine) {
-  const auto ranks = static_cast<std::size_t>(window.ranks());
-  std::vector<WindowCard> cards(ranks);
-  const canele_parts_t parts{sizeof mine, nullptr, nullptr};
-  canele_collective_options_t options{};
-  options.struct_size = sizeof options;
-  options.blocking = 1;
-  const int error = canele_iallgather(window.comm->group(), &mine, cards.data(), &parts, &options, nullptr);
-  if (error != CANELE_OK) return from_engine(error);
+  std::vector<WindowCard> cards;
+  if (const int code = exchange(window, mine, &cards); code != MPI_SUCCESS) return code;
+  const std::size_t ranks = cards.size();
   window.targets.reset(new (std::nothrow) WindowTarget[ranks]);
   if (window.targets == nullptr) return fail(MPI_ERR_NO_MEM, "no memory for a list of %zu ranks", ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -246,10 +241,7 @@ int open_keys(const Window& window, WindowTarget& target) {
 }
 
 int window_barrier(const Window& window) {
-  canele_collective_options_t options{};
-  options.struct_size = sizeof options;
-  options.blocking = 1;
-  return from_engine(canele_ibarrier(window.comm->group(), &options, nullptr));
+  return from_engine(canele_ibarrier(window.comm->group(), &blocking_options, nullptr));
 }
 
 void take_hints(Window& window, const InfoPairs& hints) {

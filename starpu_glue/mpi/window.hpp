@@ -27,7 +27,9 @@
 #include <mutex>
 #include <vector>
 
+#include "starpu_glue/mpi/collectives.hpp"
 #include "starpu_glue/mpi/communicator.hpp"
+#include "starpu_glue/mpi/error.hpp"
 #include "starpu_glue/mpi/handles.hpp"
 #include "starpu_glue/mpi/info.hpp"
 #include "starpu_glue/mpi/type.hpp"
@@ -218,6 +220,14 @@ int open_keys(const Window& window, WindowTarget& target);
 
 /// Blocks until all ranks of the window have called it. Returns an MPI code.
 int window_barrier(const Window& window);
+
+/// Gives every rank what each of them has to say. All ranks of the window call it. Returns an MPI code.
+template <class T>
+int exchange(const Window& window, const T& mine, std::vector<T>* all) {
+  all->resize(static_cast<std::size_t>(window.ranks()));
+  const canele_parts_t parts{sizeof mine, nullptr, nullptr};
+  return from_engine(canele_iallgather(window.comm->group(), &mine, all->data(), &parts, &blocking_options, nullptr));
+}
 
 /// Takes the hints that the library knows, and lists all of those with their values.
 void take_hints(Window& window, const InfoPairs& hints);

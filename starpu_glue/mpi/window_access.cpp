@@ -24,17 +24,14 @@ using PostFunction = int (*)(canele_key_t*, std::uint64_t, const canele_data_t*,
 int post_blocks(Window& window, PostFunction post, Source& source, const Place& place, std::size_t length,
                 AccessRequest* request) {
   const canele_access_options_t options = access_options(window);
-  canele_request_t* const whole = request != nullptr && place.is_one_block() ? request->request : nullptr;
+  canele_request_t* const whole = request_of_block(place, request);
   const int code = place.each_block(length, [&](std::uint64_t offset, std::size_t from, std::size_t bytes) {
     const canele_data_t data = source.part(from, bytes);
     return from_engine(post(place.key(), offset, &data, &options, whole));
   });
   source.posted(window);
   place.target()->pending.note_posted();
-  if (code != MPI_SUCCESS || request == nullptr) return code;
-  request->is_posted = true;
-  if (whole != nullptr) return MPI_SUCCESS;
-  return from_engine(canele_flush(window.engine, canele_key_rank(place.key()), &options, request->request));
+  return finish_request(window, place, request, code);
 }
 
 /// Copies between the program's data and memory of the target that is mapped here.

@@ -98,7 +98,7 @@ int post_accumulates(Window& window, const Accumulate& call, char* before, Opera
 /// Combines by operations on the program's memory.
 int accumulate_in_place(Window& window, Accumulate& call, int rank, AccessRequest* request) {
   char* const before = call.result.type == nullptr ? nullptr : first_byte(call.result);
-  canele_request_t* const whole = request != nullptr && call.place.is_one_block() ? request->request : nullptr;
+  canele_request_t* const whole = request_of_block(call.place, request);
   int code = MPI_SUCCESS;
   if (call.reads_only()) {
     code = post_accumulates(
@@ -111,11 +111,7 @@ int accumulate_in_place(Window& window, Accumulate& call, int rank, AccessReques
         whole);
     source.posted(window);
   }
-  if (code != MPI_SUCCESS || request == nullptr) return code;
-  request->is_posted = true;
-  if (whole != nullptr) return MPI_SUCCESS;
-  const canele_access_options_t options = access_options(window);
-  return from_engine(canele_flush(window.engine, canele_key_rank(call.place.key()), &options, request->request));
+  return finish_request(window, call.place, request, code);
 }
 
 /// Combines by operations on copies of the elements, which are laid out as the engine wants them, and waits.

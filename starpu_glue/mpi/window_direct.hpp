@@ -18,9 +18,8 @@
 
 namespace canele::mpi {
 
-/// Copies bytes to a target. A word is written at once.
-inline void write_target(char* to, const char* from, std::size_t length) {
-  std::atomic_thread_fence(std::memory_order_release);  // after earlier puts; a reader loads a later one with acquire
+/// Copies bytes. A word is copied at once, without a call.
+inline void copy_bytes(char* to, const char* from, std::size_t length) {
   if (length == sizeof(std::uint64_t)) {
     std::memcpy(to, from, sizeof(std::uint64_t));
   } else {
@@ -28,12 +27,13 @@ inline void write_target(char* to, const char* from, std::size_t length) {
   }
 }
 
+inline void write_target(char* to, const char* from, std::size_t length) {
+  std::atomic_thread_fence(std::memory_order_release);  // after earlier puts; a reader loads a later one with acquire
+  copy_bytes(to, from, length);
+}
+
 inline void read_target(char* to, const char* from, std::size_t length) {
-  if (length == sizeof(std::uint64_t)) {
-    std::memcpy(to, from, sizeof(std::uint64_t));
-  } else {
-    std::memcpy(to, from, length);
-  }
+  copy_bytes(to, from, length);
   std::atomic_thread_fence(std::memory_order_acquire);  // before later gets
 }
 

@@ -41,10 +41,6 @@ KeptData* keep(Window& window, int rank, const Buffer& buffer, const Payload& pa
   return window.kept.back().get();
 }
 
-}  // namespace
-
-namespace {
-
 /// The bytes of `count` elements, relative to the first one.
 struct Bounds {
   std::int64_t low, high;
@@ -106,6 +102,14 @@ int Place::find(Window& window, const TargetData& data) {
   target_ = &target;
   key_ = target.memory;
   return elements.size() != 0 && is_dynamic ? find_attached(window, data) : MPI_SUCCESS;
+}
+
+int finish_request(const Window& window, const Place& place, AccessRequest* request, int code) {
+  if (code != MPI_SUCCESS || request == nullptr) return code;
+  request->is_posted = true;
+  if (place.is_one_block()) return MPI_SUCCESS;
+  const canele_access_options_t options = access_options(window);
+  return from_engine(canele_flush(window.engine, canele_key_rank(place.key()), &options, request->request));
 }
 
 Source::Source(Window& window, int rank, const Buffer& buffer)

@@ -78,6 +78,15 @@ class Place {
   const Type* type_ = nullptr;
 };
 
+/// Returns the request that the only block of an operation is posted with. nullptr: no request is wanted, or there are
+/// several blocks.
+inline canele_request_t* request_of_block(const Place& place, const AccessRequest* request) {
+  return request != nullptr && place.is_one_block() ? request->request : nullptr;
+}
+/// Completes the request of a call whose blocks are posted, with result `code`. If the only block does not have it, it
+/// is that of a flush behind all blocks. `request` may be nullptr. Returns an MPI code.
+int finish_request(const Window& window, const Place& place, AccessRequest* request, int code);
+
 /// The data of an origin, cut into parts as the target's blocks need them.
 class Source {
  public:

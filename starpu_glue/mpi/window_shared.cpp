@@ -18,17 +18,6 @@ struct SharedWish {
   std::uint64_t is_apart;  ///< the hint alloc_shared_noncontig
 };
 
-/// Gives every rank what each of them has to say.
-template <class T>
-int exchange(const Window& window, const T& mine, std::vector<T>* all) {
-  all->resize(static_cast<std::size_t>(window.ranks()));
-  const canele_parts_t parts{sizeof mine, nullptr, nullptr};
-  canele_collective_options_t options{};
-  options.struct_size = sizeof options;
-  options.blocking = 1;
-  return from_engine(canele_iallgather(window.comm->group(), &mine, all->data(), &parts, &options, nullptr));
-}
-
 /// Opens and maps the memory of a target.
 int map_part(Window& window, int rank) {
   WindowTarget& target = window.targets[rank];
