@@ -37,18 +37,22 @@ bool reply_fast(Context& context, Peer& peer, const ReplyName& name, std::span<c
   return link::send_fast(context, peer, {packet, wire::chunk_size(length)});
 }
 
-void enqueue(Context& context, Peer& peer, const ReplyName& name, PooledRequest& reply,
-             std::span<const std::byte> bytes, Region* region, std::byte* copy) CANELE_UNDER_LOCK;
-void enqueue(Context& context, Peer& peer, const ReplyName& name, PooledRequest& reply,
-             std::span<const std::byte> bytes, Region* region, std::byte* copy) {
+/// Fills the request of an answer. It has neither a region nor a copy yet.
+void fill(Context& context, const Peer& peer, const ReplyName& name, PooledRequest& reply,
+          std::span<const std::byte> bytes) CANELE_UNDER_LOCK;
+void fill(Context& context, const Peer& peer, const ReplyName& name, PooledRequest& reply,
+          std::span<const std::byte> bytes) {
   prepare_send(reply, *context.one_sided.session, peer.rank, 0, canele_data_contiguous(bytes.data(), bytes.size()),
                name.lane);
   reply.role = Request::InternalRole::one_sided_reply;
   reply.handle = name.operation;
-  reply.context = &context;
-  reply.blocked_next = reinterpret_cast<Request*>(region);
-  reply.before = copy;
-  if (region != nullptr) ++region->uses;
+  reply.blocked_next = nullptr;
+  reply.before = nullptr;
+}
+
+/// Begins to send an answer.
+void begin(Context& context, Peer& peer, PooledRequest& reply) CANELE_UNDER_LOCK;
+void begin(Context& context, Peer& peer, PooledRequest& reply) {
   ++peer.one_sided->serving;
   ++context.pending_sends;
   enqueue_chunk(context, peer, reply, next_piece(context, reply));
@@ -68,7 +72,10 @@ Verdict reply_from(Context& context, Peer& peer, const ReplyName& name, Region& 
   if (reply_fast(context, peer, name, bytes)) return Verdict::ok();
   PooledRequest* const reply = context.request_pool.take();
   if (reply == nullptr) return Verdict::retry();
-  enqueue(context, peer, name, *reply, bytes, &region, nullptr);
+  fill(context, peer, name, *reply, bytes);
+  reply->blocked_next = reinterpret_cast<Request*>(&region);
+  ++region.uses;
+  begin(context, peer, *reply);
   return Verdict::ok();
 }
 
@@ -84,7 +91,9 @@ ReplyCopy reserve_reply(Context& context, std::size_t length) {
 
 void reply_with(Context& context, Peer& peer, const ReplyName& name, const ReplyCopy& copy) {
   if (reply_fast(context, peer, name, copy.bytes)) return free(context, *copy.request, copy.bytes.data());
-  enqueue(context, peer, name, *copy.request, copy.bytes, nullptr, copy.bytes.data());
+  fill(context, peer, name, *copy.request, copy.bytes);
+  copy.request->before = copy.bytes.data();
+  begin(context, peer, *copy.request);
 }
 
 std::byte* write_reply(Context& context, Request& reply, std::byte* out) {
