@@ -129,28 +129,47 @@ int wait_for_count(Engine& engine, CompletionCounter& counter, std::uint64_t thr
   return first;
 }
 
-int check_completion(const canele_completion_t& done, const char* call) {
+namespace {
+
+/// Tells what is wrong with a completion.
+int reject(const canele_completion_t& done, const char* call) {
   const std::string begin = std::string(call) + ": the completion ";
+  const std::string bits = std::to_string(done.bits);
+  if (done.kind == CANELE_COMPLETE_CALLBACK)
+    return error(CANELE_EINVAL, begin + (done.callback == nullptr ? "CALLBACK has callback = NULL"
+                                                                  : "CALLBACK has unknown events in bits = " + bits));
+  if (done.kind == CANELE_COMPLETE_CONDITION && (done.bits == 0 || done.bits > UINT16_MAX))
+    return error(CANELE_EINVAL, begin + "CONDITION has bits = " + bits + "; expected: 1 to 65535");
+  if (done.kind == CANELE_COMPLETE_CONDITION || done.kind == CANELE_COMPLETE_QUEUE ||
+      done.kind == CANELE_COMPLETE_COUNTER)
+    return error(CANELE_EINVAL, begin + "has object = NULL");
+  return error(CANELE_EINVAL,
+               begin + "has kind " + std::to_string(done.kind) + "; expected: one of enum canele_completion_kind");
+}
+
+}  // namespace
+
+int check_completion(const canele_completion_t& done, const char* call) {
+  bool valid = false;
   switch (done.kind) {
     case CANELE_COMPLETE_POLL:
     case CANELE_COMPLETE_NONE:
-      return CANELE_OK;
+      valid = true;
+      break;
     case CANELE_COMPLETE_CALLBACK:
-      if (done.callback == nullptr) return error(CANELE_EINVAL, begin + "CALLBACK has callback = NULL");
-      if ((done.bits & ~event::all) == 0) return CANELE_OK;
-      return error(CANELE_EINVAL, begin + "CALLBACK has unknown events in bits = " + std::to_string(done.bits));
+      valid = done.callback != nullptr && (done.bits & ~event::all) == 0;
+      break;
     case CANELE_COMPLETE_CONDITION:
-      if (done.bits == 0 || done.bits > UINT16_MAX)
-        return error(CANELE_EINVAL,
-                     begin + "CONDITION has bits = " + std::to_string(done.bits) + "; expected: 1 to 65535");
-      [[fallthrough]];
+      valid = done.bits != 0 && done.bits <= UINT16_MAX && done.object != nullptr;
+      break;
     case CANELE_COMPLETE_QUEUE:
     case CANELE_COMPLETE_COUNTER:
-      return done.object != nullptr ? CANELE_OK : error(CANELE_EINVAL, begin + "has object = NULL");
+      valid = done.object != nullptr;
+      break;
     default:
-      return error(CANELE_EINVAL,
-                   begin + "has kind " + std::to_string(done.kind) + "; expected: one of enum canele_completion_kind");
+      break;
   }
+  return valid ? CANELE_OK : reject(done, call);
 }
 
 }  // namespace canele::comm::post

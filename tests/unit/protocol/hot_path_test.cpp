@@ -81,6 +81,20 @@ class HotPath : public testing::TestWithParam<const char*> {
  protected:
   HotPath() : job_({2, {comm::find_driver("self"), comm::find_driver("shm")}, GetParam(), {}}), s_(job_.open("hot")) {}
 
+  /// Sends one message from 0 to 1, with a completion of each end.
+  void posted_message(std::uint64_t tag) {
+    canele_post_options_t options{};
+    options.struct_size = sizeof options;
+    options.done.kind = CANELE_COMPLETE_COUNTER;
+    options.done.object = &ended_;
+    const canele_data_t out = canele_data_contiguous(out_.data(), size_),
+                        in = canele_data_contiguous(in_.data(), size_);
+    canele_post_receive(s_[1], 0, tag, CANELE_TAG_EXACT, &in, &options, &receive_);
+    canele_post_send(s_[0], 1, tag, &out, &options, &send_);
+    expected_ += 2;
+    canele_completion_counter_wait(job_.handle(1), &ended_, expected_, UINT64_MAX);
+  }
+
   /// Sends one message from 0 to 1, posted first or unexpected.
   void message(bool posted, std::uint64_t tag) {
     if (posted) canele_irecv(s_[1], 0, tag, CANELE_TAG_EXACT, in_.data(), size_, &receive_);
@@ -96,13 +110,17 @@ class HotPath : public testing::TestWithParam<const char*> {
   /// Counts over many messages of `size` bytes, each posted first, or every other one. Connecting needs both engines to
   /// step.
   void count(std::size_t size, bool posted_only) {
+    count(size, [&](int i) { message(posted_only || i % 2 == 0, static_cast<std::uint64_t>(i)); });
+  }
+  template <class Message>
+  void count(std::size_t size, Message message) {
     constexpr int messages = 20'000;
     size_ = size;
     canele_irecv(s_[1], 0, 0, CANELE_TAG_EXACT, in_.data(), size_, &receive_);
     canele_isend(s_[0], 1, 0, out_.data(), size_, &send_);
     ASSERT_TRUE(job_.finish(receive_) && job_.finish(send_));
     const auto exchange = [&](int times) {
-      for (int i = 0; i < times; ++i) message(posted_only || i % 2 == 0, static_cast<std::uint64_t>(i));
+      for (int i = 0; i < times; ++i) message(i);
     };
     exchange(2000);
     in_.assign(in_.size(), 0);
@@ -121,6 +139,8 @@ class HotPath : public testing::TestWithParam<const char*> {
   LocalJob job_;
   std::vector<canele_session_t*> s_;
   canele_request_t send_{}, receive_{};
+  canele_completion_counter_t ended_{};
+  std::uint64_t expected_ = 0;
   std::vector<std::uint8_t> out_ = pattern(4096, 1), in_ = std::vector<std::uint8_t>(4096);
   std::size_t size_ = 8;
 };
@@ -129,6 +149,10 @@ TEST_P(HotPath, NoAllocationNoMutexNoSystemCallPerMessage) { count(8, false); }
 
 /// Messages in a packet of their own. (Without a receive each is stored in memory that is allocated for it.)
 TEST_P(HotPath, NoneForLongerOnesEither) { count(4096, true); }
+
+TEST_P(HotPath, NoneWithCompletionsThatThePostNames) {
+  count(8, [&](int i) { posted_message(static_cast<std::uint64_t>(i)); });
+}
 
 INSTANTIATE_TEST_SUITE_P(Strategies, HotPath, testing::Values("fifo", "aggregate", "priority"),
                          [](const auto& i) { return std::string(i.param); });
