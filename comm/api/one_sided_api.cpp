@@ -116,6 +116,15 @@ int canele_lane_close(canele_lane_t* lane) try {
   return caught();
 }
 
+int canele_lane_flushed(const canele_lane_t* lane) try {
+  constexpr const char* call = "canele_lane_flushed";
+  if (lane == nullptr) return missing(call, "lane");
+  if (fork::in_child) return reject_in_child(call);
+  return post::is_flushed(lane_of(lane)) ? 1 : 0;
+} catch (...) {
+  return caught();
+}
+
 int canele_notification_open(canele_engine_t* engine, const canele_completion_t* then, uint32_t* slot) try {
   constexpr const char* call = "canele_notification_open";
   if (engine == nullptr || then == nullptr || slot == nullptr) return missing(call, "engine, then and slot");

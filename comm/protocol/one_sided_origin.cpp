@@ -19,6 +19,8 @@ namespace canele::comm::one_sided {
 namespace {
 
 bool is_flushed(const Stream& stream);
+bool answer_flushes(const Stream& stream);
+void await_answer(Stream& stream, Request& flush) CANELE_UNDER_LOCK;
 bool may_begin(const PeerAccess& access, const Stream& stream, const Request& request);
 void begin(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
 void begin_transfer(Context& context, Request& request) CANELE_UNDER_LOCK;
@@ -66,6 +68,7 @@ void on_posted(Context& context, Request& request) {
     never_begun(context, request);
     return end(context, request, take_error(context, stream, lane_of(request)));
   }
+  if (operation_of(request) == AccessKind::flush && answer_flushes(stream)) return await_answer(stream, request);
   if (stream.waiting.front() != nullptr || !may_begin(access, stream, request)) {
     CANELE_COVER(one_sided_waits);
     return stream.waiting.push_back(request);
@@ -75,9 +78,29 @@ void on_posted(Context& context, Request& request) {
 
 namespace {
 
+/// Returns the number up to which all operations are executed, as totals and answers tell.
+std::uint64_t executed_by_now(const Stream& stream) { return std::max(stream.executed, stream.confirmed); }
+
 /// Returns whether all operations of the stream are over.
 bool is_flushed(const Stream& stream) {
-  return stream.executed == stream.begun && stream.waiting.front() == nullptr && stream.replies.front() == nullptr;
+  return executed_by_now(stream) == stream.begun && stream.waiting.front() == nullptr &&
+         stream.replies.front() == nullptr;
+}
+
+/// Returns whether the answer to the last operation of the stream will say that all of them are executed.
+bool answer_flushes(const Stream& stream) {
+  const Request* const last = stream.replies.back();
+  return last != nullptr && last->number == stream.begun && stream.waiting.front() == nullptr;
+}
+
+/// Ends a flush with the answer to the last operation. It needs no packet.
+void await_answer(Stream& stream, Request& flush) {
+  CANELE_COVER(one_sided_flush_by_answer);
+  flush.number = stream.begun;
+  count_begun(stream, flush);
+  flush.needs_fin = true;
+  transition(flush, Request::Stage::moving);
+  stream.unacknowledged.push_back(flush);
 }
 
 bool writes(const Request& request) {
@@ -217,10 +240,10 @@ void advance(Context& context, Peer& peer, Stream& stream, std::uint16_t lane) {
 /// Ends the operations that the target has executed. A flush ends only after the answers to what was before it.
 void acknowledge(Context& context, Stream& stream, std::uint16_t lane) {
   while (Request* const request = stream.unacknowledged.front()) {
-    if (request->number > stream.executed || transfer_of(*request) != nullptr) return;
+    if (request->number > executed_by_now(stream) || transfer_of(*request) != nullptr) return;
     const bool flush = operation_of(*request) == AccessKind::flush;
     const Request* const reply = stream.replies.front();
-    if (flush && reply != nullptr && reply->number < request->number) return;
+    if (flush && reply != nullptr && reply->number <= request->number) return;
     stream.unacknowledged.remove(*request);
     const int error = flush ? take_error(context, stream, lane) : CANELE_OK;
     if (request->status_error == CANELE_OK) request->status_error = static_cast<std::int16_t>(error);
@@ -301,6 +324,14 @@ Request* find_number(const RequestList& list, std::uint64_t number) {
   return request != nullptr && request->number == number ? request : nullptr;
 }
 
+/// Keeps the error of an operation without completion for the next flush.
+void note_error(Context& context, Stream& stream, std::uint16_t lane, std::int32_t error) CANELE_UNDER_LOCK;
+void note_error(Context& context, Stream& stream, std::uint16_t lane, std::int32_t error) {
+  if (stream.error != CANELE_OK) return;
+  stream.error = error;
+  context.one_sided.lanes[lane].all.fetch_add(1, std::memory_order_relaxed);  // until a flush has told it
+}
+
 bool is_access_error(std::int32_t error) {
   return error == CANELE_EACCESS || error == CANELE_EREVOKED || error == CANELE_ENOMEM;
 }
@@ -317,6 +348,7 @@ Verdict on_access_failed(Context& context, Peer& peer, const wire::Head& head, s
   Stream& stream = peer.one_sided->streams[head.session];
   if (Request* const reply = find_number(stream.replies, head.tag); reply != nullptr) {
     reply->status_error = static_cast<std::int16_t>(error);
+    if (!is_watched(*reply)) note_error(context, stream, head.session, error);
     if (Transfer* const transfer = transfer_of(*reply); transfer != nullptr) {
       CANELE_COVER(one_sided_large_get_rejected);
       if (stop_receiving(context, *transfer)) return Verdict::ok();  // on_transferred() ends the get
@@ -326,9 +358,8 @@ Verdict on_access_failed(Context& context, Peer& peer, const wire::Head& head, s
   } else if (Request* const request = find_number(stream.unacknowledged, head.tag);
              request != nullptr && is_watched(*request)) {
     request->status_error = static_cast<std::int16_t>(error);
-  } else if (stream.error == CANELE_OK) {
-    stream.error = error;
-    context.one_sided.lanes[head.session].all.fetch_add(1, std::memory_order_relaxed);  // until a flush has told it
+  } else {
+    note_error(context, stream, head.session, error);
   }
   return Verdict::ok();
 }

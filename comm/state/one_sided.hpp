@@ -145,6 +145,7 @@ struct Lane {
 class RequestList {
  public:
   Request* front() const { return first_; }
+  Request* back() const { return last_; }
   void push_back(Request& request);
   void remove(Request& request);
 

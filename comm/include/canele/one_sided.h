@@ -103,6 +103,10 @@ CANELE_API int canele_lane_open(canele_engine_t *engine, canele_lane_t **lane);
 /** Closes a lane. CANELE_EBUSY while its operations are pending. */
 CANELE_API int canele_lane_close(canele_lane_t *lane);
 
+/** Returns 1 if a flush of the lane has nothing to wait for and no error to tell, whatever its rank; else 0. Reads one
+ * word, and makes no progress. Does not block. CANELE_EINVAL: lane is NULL. */
+CANELE_API int canele_lane_flushed(const canele_lane_t *lane);
+
 /* -------------------------------------------------------------------------------------------- notifications */
 
 /** Opens a slot of this rank for notifications: each one that names the slot delivers `then`, as the completion of an

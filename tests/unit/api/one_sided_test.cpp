@@ -171,6 +171,12 @@ TEST_P(OneSided, RevokedAndWrongAccessIsAnErrorAtTheOrigin) {
   ASSERT_EQ(put(0, bytes, nullptr), CANELE_OK);
   EXPECT_EQ(flush(), CANELE_EREVOKED);
   EXPECT_EQ(flush(), CANELE_OK) << "an error is told once";
+  ASSERT_EQ(get(0, into, nullptr), CANELE_OK);
+  EXPECT_EQ(flush(), CANELE_EREVOKED);
+  std::uint64_t before = 0;
+  ASSERT_EQ(canele_atomic(key_, 0, CANELE_ATOMIC_ADD, 8, 1, 0, &before, nullptr, nullptr), CANELE_OK);
+  EXPECT_EQ(flush(), CANELE_EREVOKED);
+  EXPECT_EQ(flush(), CANELE_OK);
   canele_access_options_t none{};
   none.struct_size = sizeof none;
   none.done.kind = CANELE_COMPLETE_NONE;
@@ -179,6 +185,72 @@ TEST_P(OneSided, RevokedAndWrongAccessIsAnErrorAtTheOrigin) {
   if (!mapped()) {
     EXPECT_EQ(base()[0], 9);
   }
+}
+
+/// A flush ends with the answer to the operation before it, and then needs no chunk.
+TEST_P(OneSided, FlushBehindAnAnswerCoversWhatIsBeforeIt) {
+  if (mapped()) GTEST_SKIP() << "for operations by packets";
+  const auto accesses = [&] { return job_.engine(0).counters.read(comm::Counter::accesses_sent); };
+  constexpr std::uint64_t rounds = 200;
+  std::uint64_t before = 0;
+  std::fill_n(base(), window, static_cast<unsigned char>(0));
+  for (std::uint64_t i = 0; i < rounds; ++i) {
+    const std::vector<std::uint8_t> bytes(8 + i, static_cast<std::uint8_t>(i)), later(8, 0xee);
+    const bool is_last = i % 2 == 0;  // of the operations before the flush
+    ASSERT_EQ(put(64, bytes, nullptr), CANELE_OK);
+    ASSERT_EQ(canele_atomic(key_, 8, CANELE_ATOMIC_ADD, 8, 1, 0, &before, nullptr, nullptr), CANELE_OK);
+    if (!is_last) {
+      ASSERT_EQ(put(4096, later, nullptr), CANELE_OK);
+    }
+    const std::uint64_t sent = accesses();
+    EXPECT_EQ(flush(), CANELE_OK);
+    EXPECT_EQ(before, i);
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), base() + 64));
+    EXPECT_EQ(accesses() - sent, is_last ? 0u : 1u) << "chunks of the flush";
+    EXPECT_EQ(base()[4096], is_last ? 0 : 0xee);
+    base()[4096] = 0;
+  }
+}
+
+TEST_P(OneSided, FlushWaitsForAnswersThatComeLate) {
+  canele_completion_counter_t notified{};
+  canele_completion_t then{};
+  then.kind = CANELE_COMPLETE_COUNTER;
+  then.object = &notified;
+  canele_access_options_t with = options();
+  ASSERT_EQ(canele_notification_open(job_.handle(target()), &then, &with.slot), CANELE_OK);
+  const std::vector<std::uint8_t> there = pattern(window, 5);
+  std::copy(there.begin(), there.end(), base());
+  for (const bool notifies : {false, true}) {
+    std::vector<std::uint8_t> first(window / 2), second(window / 2);
+    ASSERT_EQ(get(0, first, nullptr), CANELE_OK);
+    ASSERT_EQ(get(window / 2, second, nullptr), CANELE_OK);
+    if (notifies) {
+      ASSERT_EQ(canele_notify(job_.handle(0), target(), &with, nullptr), CANELE_OK);
+    }
+    EXPECT_EQ(flush(), CANELE_OK);
+    EXPECT_TRUE(std::equal(first.begin(), first.end(), there.begin()));
+    EXPECT_TRUE(std::equal(second.begin(), second.end(), there.begin() + window / 2));
+  }
+  ASSERT_TRUE(job_.until([&] { return canele_completion_counter_value(&notified) == 1; }));
+  EXPECT_EQ(canele_notification_close(job_.handle(target()), with.slot), CANELE_OK);
+}
+
+TEST_P(OneSided, ALaneTellsWhetherAFlushHasNothingToDo) {
+  canele_lane_t* lane = nullptr;
+  ASSERT_EQ(canele_lane_open(job_.handle(0), &lane), CANELE_OK);
+  canele_access_options_t in_lane = options();
+  in_lane.lane = lane;
+  EXPECT_EQ(canele_lane_flushed(lane), 1);
+  const std::vector<std::uint8_t> bytes(8, 1);
+  ASSERT_EQ(put(0, bytes, nullptr, &in_lane), CANELE_OK);
+  EXPECT_EQ(canele_lane_flushed(lane), mapped() ? 1 : 0);
+  canele_request_t request{};
+  ASSERT_EQ(canele_flush(job_.handle(0), target(), &in_lane, &request), CANELE_OK);
+  ASSERT_TRUE(job_.finish(request));
+  EXPECT_EQ(canele_lane_flushed(lane), 1);
+  EXPECT_EQ(canele_lane_flushed(nullptr), CANELE_EINVAL);
+  EXPECT_EQ(canele_lane_close(lane), CANELE_OK) << canele_error_detail();
 }
 
 /// Operations on mapped memory follow those of their lane that go by packets.
