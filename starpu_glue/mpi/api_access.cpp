@@ -7,6 +7,7 @@
 #include "starpu_glue/mpi/request.hpp"
 #include "starpu_glue/mpi/window_access.hpp"
 #include "starpu_glue/mpi/window_accumulate.hpp"
+#include "starpu_glue/mpi/window_fast.hpp"
 
 namespace canele::mpi {
 namespace {
@@ -29,6 +30,19 @@ int start_access(Function function, MPI_Win handle, MPI_Request* request, Perfor
   return end_on_window(call, publish_request(*made, code, request), window);
 }
 
+/// Returns whether an operation can take the fast path. Its data is of one type, and `memory` is given.
+bool is_fast(FastAccess& access, MPI_Win window, int rank, MPI_Aint displacement, const OriginData& origin,
+             int target_count, MPI_Datatype target_type) {
+  return origin.type == target_type && origin.count == target_count && origin.memory != nullptr &&
+         access.has_target(window, rank) && access.has_data(target_type, target_count, displacement);
+}
+
+/// The same for an atomic operation on one word.
+bool is_fast_word(FastAccess& access, MPI_Win window, int rank, MPI_Aint displacement, MPI_Datatype type) {
+  return access.has_target(window, rank) && access.has_data(type, 1, displacement) && access.has_nothing_pending() &&
+         access.is_word();
+}
+
 }  // namespace
 }  // namespace canele::mpi
 
@@ -36,6 +50,11 @@ using namespace canele::mpi;
 
 extern "C" int PMPI_Put(const void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
                         int target_count, MPI_Datatype target_type, MPI_Win window) {
+  FastAccess fast;
+  if (is_fast(fast, window, rank, displacement, {origin, origin_count, origin_type}, target_count, target_type)) {
+    fast.put(origin);
+    return MPI_SUCCESS;
+  }
   return with_window("MPI_Put", window, [&](Window& w) {
     return put(w, {origin, origin_count, origin_type}, {rank, displacement, target_count, target_type}, nullptr);
   });
@@ -53,6 +72,11 @@ CANELE_MPI_NAME(Rput);
 
 extern "C" int PMPI_Get(void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
                         int target_count, MPI_Datatype target_type, MPI_Win window) {
+  FastAccess fast;
+  if (is_fast(fast, window, rank, displacement, {origin, origin_count, origin_type}, target_count, target_type)) {
+    fast.get(origin);
+    return MPI_SUCCESS;
+  }
   return with_window("MPI_Get", window, [&](Window& w) {
     return get(w, {origin, origin_count, origin_type}, {rank, displacement, target_count, target_type}, nullptr);
   });
@@ -69,6 +93,13 @@ CANELE_MPI_NAME(Rget);
 
 extern "C" int PMPI_Fetch_and_op(const void* origin, void* result, MPI_Datatype type, int rank, MPI_Aint displacement,
                                  MPI_Op op, MPI_Win window) {
+  FastAccess fast;
+  if (canele_atomic_operation operation{}; origin != nullptr && result != nullptr &&
+                                           is_fast_word(fast, window, rank, displacement, type) &&
+                                           find_word_operation(op, fast.type(), &operation)) {
+    fast.apply(operation, word_at(origin, fast.type().size), 0, result);
+    return MPI_SUCCESS;
+  }
   return with_window("MPI_Fetch_and_op", window, [&](Window& w) {
     int code = given({{"result", result}});
     if (code == MPI_SUCCESS && op != MPI_NO_OP) code = given({{"origin", origin}});
@@ -79,6 +110,13 @@ CANELE_MPI_NAME(Fetch_and_op);
 
 extern "C" int PMPI_Compare_and_swap(const void* origin, const void* compare, void* result, MPI_Datatype type, int rank,
                                      MPI_Aint displacement, MPI_Win window) {
+  FastAccess fast;
+  if (origin != nullptr && compare != nullptr && result != nullptr &&
+      is_fast_word(fast, window, rank, displacement, type) && can_be_compared(fast.type())) {
+    const std::size_t size = fast.type().size;
+    fast.apply(CANELE_ATOMIC_COMPARE_AND_SWAP, word_at(origin, size), word_at(compare, size), result);
+    return MPI_SUCCESS;
+  }
   return with_window("MPI_Compare_and_swap", window, [&](Window& w) {
     const int code = given({{"origin", origin}, {"compare", compare}, {"result", result}});
     return code == MPI_SUCCESS ? compare_and_swap(w, origin, compare, result, {rank, displacement, 1, type}) : code;

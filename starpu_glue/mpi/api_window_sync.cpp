@@ -3,10 +3,19 @@
 // MPI_Win_fence to MPI_Win_sync: synchronisation of windows. Called from any thread.
 #include "starpu_glue/mpi/api_window.hpp"
 #include "starpu_glue/mpi/window_active.hpp"
+#include "starpu_glue/mpi/window_fast.hpp"
 #include "starpu_glue/mpi/window_sync.hpp"
 
 namespace canele::mpi {
 namespace {
+
+/// Flushes a rank if there is nothing to wait for. Else returns false, with no effect.
+bool flush_fast(int rank, MPI_Win window) {
+  FastAccess access;
+  if (!access.has_target(window, rank) || !access.is_flushed()) return false;
+  progress_at_times(access.window());
+  return true;
+}
 
 /// Performs MPI_Win_post or MPI_Win_start: perform(window, ranks of the group).
 template <class Perform>
@@ -49,11 +58,13 @@ extern "C" int PMPI_Win_unlock_all(MPI_Win window) {
 CANELE_MPI_NAME(Win_unlock_all);
 
 extern "C" int PMPI_Win_flush(int rank, MPI_Win window) {
+  if (flush_fast(rank, window)) return MPI_SUCCESS;
   return with_window_blocking("MPI_Win_flush", window, [&](Window& w) { return flush_locked(w, rank); });
 }
 CANELE_MPI_NAME(Win_flush);
 
 extern "C" int PMPI_Win_flush_local(int rank, MPI_Win window) {
+  if (flush_fast(rank, window)) return MPI_SUCCESS;
   return with_window_blocking("MPI_Win_flush_local", window, [&](Window& w) { return flush_locked(w, rank); });
 }
 CANELE_MPI_NAME(Win_flush_local);

@@ -208,6 +208,11 @@ inline canele_access_options_t access_options(const Window& window) {
   return options;
 }
 
+/// Counts an operation that was posted to the engine, unless it is over already: the calling thread has made it.
+inline void note_posted(const Window& window, WindowTarget& target) {
+  if (canele_lane_flushed(window.lane) != 1) target.pending.note_posted();
+}
+
 /// Waits for an operation on a rank of the job. Returns an MPI code.
 int await_access(canele_request_t& request, int rank);
 

@@ -29,8 +29,8 @@ int post_blocks(Window& window, PostFunction post, Source& source, const Place& 
     const canele_data_t data = source.part(from, bytes);
     return from_engine(post(place.key(), offset, &data, &options, whole));
   });
-  source.posted(window);
-  place.target()->pending.note_posted();
+  note_posted(window, *place.target());
+  source.posted(window, *place.target());
   return finish_request(window, place, request, code);
 }
 
@@ -102,7 +102,7 @@ int post_atomic(Window& window, const Element& element, canele_atomic_operation 
   const canele_access_options_t options = access_options(window);
   const int error = canele_atomic(element.place.key(), element.offset, operation, element.size, operand, compare,
                                   result, &options, nullptr);
-  target.pending.note_posted();
+  note_posted(window, target);
   return from_engine(error);
 }
 
@@ -164,6 +164,10 @@ bool find_word_operation(MPI_Op op, const Type& type, canele_atomic_operation* o
   }
 }
 
+bool can_be_compared(const Type& type) {
+  return is_integer(type.basic) || type.basic == Basic::boolean || type.basic == Basic::byte;
+}
+
 std::uint64_t word_at(const void* address, std::size_t size) {
   std::uint32_t half = 0;
   std::uint64_t whole = 0;
@@ -200,8 +204,7 @@ int compare_and_swap(Window& window, const void* origin, const void* compare, vo
   Element element;
   const int code = find_element(window, target, &element);
   if (code != MPI_SUCCESS) return code;
-  const Basic basic = element.place.type().basic;
-  if (!is_integer(basic) && basic != Basic::boolean && basic != Basic::byte)
+  if (!can_be_compared(element.place.type()))
     return fail(MPI_ERR_TYPE, "%s cannot be compared; expected: an integer, a logical type or MPI_BYTE",
                 element.place.type().fixed_name);
   if (element.place.target() == nullptr) return MPI_SUCCESS;

@@ -48,6 +48,8 @@ int compare_and_swap(Window& window, const void* origin, const void* compare, vo
 
 /// Finds the engine's operation on a word of 4 or 8 bytes for an operator. Returns false if there is none.
 bool find_word_operation(MPI_Op op, const Type& type, canele_atomic_operation* operation);
+/// Returns whether MPI_Compare_and_swap takes elements of the type.
+bool can_be_compared(const Type& type);
 /// Returns the word of 4 or 8 bytes at an address, as canele_atomic takes it.
 std::uint64_t word_at(const void* address, std::size_t size);
 

@@ -91,7 +91,7 @@ int post_accumulates(Window& window, const Accumulate& call, char* before, Opera
     return from_engine(canele_accumulate(call.place.key(), offset, &data, call.operation, call.element,
                                          before != nullptr ? before + begin : nullptr, &options, request));
   });
-  call.place.target()->pending.note_posted();
+  note_posted(window, *call.place.target());
   return code;
 }
 
@@ -109,7 +109,7 @@ int accumulate_in_place(Window& window, Accumulate& call, int rank, AccessReques
     code = post_accumulates(
         window, call, before, [&source](std::size_t from, std::size_t bytes) { return source.part(from, bytes); },
         whole);
-    source.posted(window);
+    source.posted(window, *call.place.target());
   }
   return finish_request(window, call.place, request, code);
 }
@@ -155,7 +155,7 @@ int accumulate_word(Window& window, Accumulate& call, canele_atomic_operation op
   if (request != nullptr) request->is_posted = true;
   const int error = canele_atomic(call.place.key(), call.place.offset(), operation, size, word_at(&operand, size), 0,
                                   before, &options, request != nullptr ? request->request : nullptr);
-  target.pending.note_posted();
+  note_posted(window, target);
   return from_engine(error);
 }
 

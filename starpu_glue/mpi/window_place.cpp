@@ -124,10 +124,13 @@ canele_data_t Source::part(std::size_t from, std::size_t length) {
   return canele_data_segments(slice_segments, kept_->slices.back().get(), length);
 }
 
-void Source::posted(Window& window) {
+void Source::posted(Window& window, WindowTarget& target) {
   if (kept_ == nullptr) return;
-  const std::lock_guard guard(window.mutex);
-  kept_->is_posted = true;
+  {
+    const std::lock_guard guard(window.mutex);
+    kept_->is_posted = true;
+  }
+  target.pending.note_posted();
 }
 
 }  // namespace canele::mpi

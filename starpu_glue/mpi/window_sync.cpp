@@ -110,7 +110,7 @@ int release(const Window& window, WindowTarget& target) {
   const canele_access_options_t options = access_options(window);
   const int error = canele_atomic(target.control, offsetof(WindowControl, lock), operation, sizeof operand, operand, 0,
                                   nullptr, &options, nullptr);
-  target.pending.note_posted();
+  note_posted(window, target);
   return from_engine(error);
 }
 
@@ -230,20 +230,14 @@ int flush(Window& window, std::span<const int> ranks) {
   return code;
 }
 
-/// Operations on memory that this rank has mapped make no progress. A loop of them must not keep this rank's own part
-/// from the others, so some of its flushes do.
-void progress_at_times(const Window& window) {
-  constexpr unsigned kEach = 32;
-  static constinit std::atomic<unsigned> flushes{0};
-  if (flushes.fetch_add(1, std::memory_order_relaxed) % kEach == 0) canele_progress(window.engine);
-}
-
 int check_locked(const Window& window) {
   if (window.epoch == Epoch::lock || window.epoch == Epoch::lock_all) return MPI_SUCCESS;
   return fail(MPI_ERR_RMA_SYNC, "the window is not locked");
 }
 
 }  // namespace
+
+constinit thread_local unsigned flushes_here = 0;
 
 int check_asserts(int asserts, int allowed) {
   if ((asserts & ~allowed) == 0) return MPI_SUCCESS;

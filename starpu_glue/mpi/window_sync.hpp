@@ -29,6 +29,15 @@ int flush_all_of_window(Window& window);
 int flush_locked(Window& window, int rank);
 int flush_all_locked(Window& window);
 
+/// The flushes of the calling thread.
+extern constinit thread_local unsigned flushes_here __attribute__((tls_model("initial-exec")));
+/// Makes progress at some of a thread's flushes. Operations on memory that this rank has mapped make none, and a loop
+/// of them must not keep this rank's own part from the others.
+inline void progress_at_times(const Window& window) {
+  constexpr unsigned kEach = 32;
+  if (++flushes_here % kEach == 0) canele_progress(window.engine);
+}
+
 /// Ends all operations, and then the epoch.
 int end_epoch(Window& window);
 /// MPI_ERR_RMA_SYNC while the window is locked, or between post and wait or start and complete.
