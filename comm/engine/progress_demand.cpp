@@ -65,7 +65,10 @@ bool Engine::unfinished() {
 }
 
 bool Engine::others_progress() {
-  if (progress.worker.active()) return progress.worker.heartbeats() != seen_heartbeats_.load(std::memory_order_relaxed);
+  if (progress.worker.active()) {
+    return progress.worker.state() == ltask::Worker::State::sleeping ||
+           progress.worker.heartbeats() != seen_heartbeats_.load(std::memory_order_relaxed);
+  }
   return progress.waiters.present() != 0 || polls_so_far() != seen_polls_.load(std::memory_order_relaxed);
 }
 

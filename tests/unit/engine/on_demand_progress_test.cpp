@@ -242,6 +242,17 @@ TEST(OnDemandBesideWorker, HelpsWhileTheWorkerIsInACallback) {
   }
 }
 
+/// A worker that falls asleep right after a check has moved no further, but arrivals wake it.
+TEST(OnDemandBesideWorker, IsNotNeededWhileTheWorkerSleeps) {
+  LocalJob job({1, {comm::find_driver("self")}, "aggregate", {}});
+  comm::Engine& engine = job.engine(0);
+  engine.progress.worker.start();
+  while (engine.check_coverage() != ltask::ProgressSource::Coverage::guaranteed) std::this_thread::yield();
+  EXPECT_TRUE(engine.others_progress());
+  EXPECT_EQ(engine.help(), -1);
+  engine.progress.worker.stop();
+}
+
 TEST(WorkerKinds, AnOnDemandThreadServesWhereAWorkerHasNoCore) {
   using Kind = ltask::OnDemandProgress::Kind;
   LocalJob job;
