@@ -8,6 +8,8 @@
 #include <mpi.h>
 
 #include <array>
+#include <cstdint>
+#include <cstring>
 
 #include "counting.hpp"
 #include "still_clock.hpp"
@@ -23,6 +25,9 @@ struct World {
   std::array<MPI_Request, most> receives{}, sends{};
   MPI_Comm comm = MPI_COMM_NULL;  // the program's own
   MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Win window = MPI_WIN_NULL;  // of memory that is mapped
+  char* memory = nullptr;
+  std::int64_t sum = 0;
 };
 
 void receive(World& w) {
@@ -51,6 +56,15 @@ void wait_own(World& w) {
   MPI_Status status;
   MPI_Wait(&w.receives[0], &status);
 }
+void put(World& w) { MPI_Put(w.out[0].data(), 8, MPI_CHAR, 0, 0, 8, MPI_CHAR, w.window); }
+void get(World& w) { MPI_Get(w.in[0].data(), 8, MPI_CHAR, 0, 0, 8, MPI_CHAR, w.window); }
+void flush(World& w) { MPI_Win_flush(0, w.window); }
+void fetch_and_op(World& w) {
+  const std::int64_t one = 1;
+  std::int64_t before = 0;
+  MPI_Fetch_and_op(&one, &before, MPI_INT64_T, 0, 8, MPI_SUM, w.window);
+  must(before == w.sum++, "an atomic operation was lost");
+}
 void nothing(World&) {}
 
 void count_all() {
@@ -58,6 +72,9 @@ void count_all() {
   MPI_Comm_dup(MPI_COMM_WORLD, &w.comm);
   MPI_Type_contiguous(8, MPI_CHAR, &w.type);
   MPI_Type_commit(&w.type);
+  MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &w.memory, &w.window);
+  std::memset(w.memory, 0, 64);
+  MPI_Win_lock_all(0, w.window);
   const std::vector<Step<World>> steps = {
       {"irecv", receive}, {"isend", send}, {"waitall", wait_receives}, {nullptr, wait_sends}, {nullptr, check}};
   const std::vector<Step<World>> own = {
@@ -77,9 +94,15 @@ void count_all() {
   }
   count("mpi-8", w, collectives, 1);
   count("mpi-own-8", w, own, 1);
+  const std::vector<Step<World>> accesses = {
+      {"put", put}, {"flush", flush}, {"get", get}, {"fetch-and-op", fetch_and_op}, {nullptr, check}};
+  for (const Step<World>& step : accesses) step.run(w);
+  count("mpi-mapped-8", w, accesses, 1);
   w.count = most;
   count("mpi-64x8", w, steps, most);
   stop_clock(false);
+  MPI_Win_unlock_all(w.window);
+  MPI_Win_free(&w.window);
   MPI_Type_free(&w.type);
   MPI_Comm_free(&w.comm);
 }
