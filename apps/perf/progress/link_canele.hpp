@@ -3,8 +3,11 @@
 // Link, by the native API. Threads: as in link.hpp. No call allocates memory or looks anything up.
 #pragma once
 
+#include <canele/post.h>
+
 #include <canele/canele.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace canele::perf::progress {
@@ -35,12 +38,28 @@ class Link {
         "canele_irecv");
   }
   void barrier() { canele::detail::check(canele_barrier(session_), "canele_barrier"); }
+  /// Blocks in canele_queue_wait until the message is here.
+  void receive_by_queue(int from, int tag, void* data, std::size_t size) {
+    canele_post_options_t options{};
+    options.struct_size = sizeof options;
+    options.done.kind = CANELE_COMPLETE_QUEUE;
+    options.done.object = &queue_;
+    const canele_data_t into = canele_data_contiguous(data, size);
+    Request request{};
+    canele::detail::check(canele_post_receive(session_, from, static_cast<std::uint64_t>(tag), CANELE_TAG_EXACT, &into,
+                                              &options, &request),
+                          "canele_post_receive");
+    canele_entry_t entry{};
+    const int taken = canele_queue_wait(engine_.native(), &queue_, &entry, 1, UINT64_MAX);
+    canele::detail::check(taken < 0 ? taken : entry.error, "canele_queue_wait");
+  }
   void wait(Request& request) { canele::detail::check(canele_wait(&request, nullptr), "canele_wait"); }
 
  private:
   canele::engine& engine_;
   canele_session_t* session_;
   int rank_, size_;
+  canele_queue_t queue_{};
 };
 
 }  // namespace canele::perf::progress

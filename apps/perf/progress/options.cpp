@@ -188,6 +188,9 @@ void add_silence(CLI::App& app, Options& options) {
                              });
   sub->add_option("--ranks", options.ranks, "Ranks to start (default: 8)")->check(CLI::Range(2, 1000));
   sub->add_option("--seconds", options.seconds, "Length of a silence (default: 1)")->check(CLI::Range(0.001, 3600.0));
+#ifndef CANELE_PERF_MPI
+  sub->add_flag("--queue", options.queue, "Wait in canele_queue_wait, not in canele_wait");
+#endif
 }
 
 void add_clock(CLI::App& app, Options& options) {

@@ -27,6 +27,7 @@ struct Options {
   int batches = 0;
   int rounds = 0;      ///< ping-pongs of a batch; 0: chosen.
   int ranks = 0;       ///< ranks to start; 0: chosen, at least 2.
+  bool queue = false;  ///< silence: ranks wait in canele_queue_wait
   double seconds = 0;  ///< threads, N-to-N: length of a batch; silence: of one; clock: between the first two
                        ///< synchronisations; 0: chosen.
   int trips = 1000;    ///< clock: of each rank, each time.

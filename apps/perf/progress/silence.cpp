@@ -134,11 +134,19 @@ class Silence {
       std::uint64_t date = 0;
       const double before = cpu_us();
       const std::uint64_t begin = bench_.clock.now();
-      receive(link, 0, date_tag, &date, sizeof date);
+      await(&date);
       const std::uint64_t end = bench_.clock.now();
       const Answer answer{end, 100 * (cpu_us() - before) / bench_.clock.us(end - begin)};
       send(link, 0, answer_tag, &answer, sizeof answer);
     }
+  }
+
+  /// Blocks until a date of rank 0 has come.
+  void await(std::uint64_t* date) {
+#ifndef CANELE_PERF_MPI
+    if (bench_.options.queue) return bench_.link.receive_by_queue(0, date_tag, date, sizeof *date);
+#endif
+    receive(bench_.link, 0, date_tag, date, sizeof *date);
   }
 
   void lead() {

@@ -171,10 +171,11 @@ class ProgressTest(unittest.TestCase):
         self.assertIn("starts its ranks itself", errors)
 
     def test_silence(self):
-        row, = self.rows("silence", "--driver", "shm", "--ranks", "3", "--seconds", "0.05", "--batches", "2")
-        self.assertEqual((row["ranks"], len(row["samples"]["first"])), (3, 2))
-        for figure in ("first", "futex", "epoll", "to_futex", "to_epoll"):
-            self.assertGreater(row["figures"][figure], 0, figure)
+        for wait in ([], ["--queue"]):
+            row, = self.rows("silence", "--driver", "shm", "--ranks", "3", "--seconds", "0.05", "--batches", "2", *wait)
+            self.assertEqual((row["ranks"], len(row["samples"]["first"])), (3, 2))
+            for figure in ("first", "futex", "epoll", "to_futex", "to_epoll"):
+                self.assertGreater(row["figures"][figure], 0, figure)
 
     def test_clock(self):
         rows = self.rows("clock", "--driver", "shm", "--ranks", "3", "--seconds", "0.05", "--batches", "3", "--trips",
