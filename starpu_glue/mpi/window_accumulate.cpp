@@ -76,21 +76,22 @@ int read_call(Window& window, const OriginData& origin, const OriginData* result
   call->length = op == MPI_NO_OP ? there.size() : call->origin.size();
   if (call->length > there.size() || (result != nullptr && call->length > call->result.size()))
     return fail(MPI_ERR_TRUNCATE, "%zu bytes of data, for a target of %zu bytes", call->length, there.size());
-  return call->place.find(window, target);
+  return call->place.find(window, target, Cut::elements);
 }
 
 /// Posts the operation for each block. operand(from, bytes) gives its data, `before` is where its former elements go.
 template <class Operand>
 int post_accumulates(Window& window, const Accumulate& call, char* before, Operand operand, canele_request_t* request) {
   const canele_access_options_t options = access_options(window);
-  const int code = call.place.each_block(call.length, [&](std::uint64_t offset, std::size_t from, std::size_t bytes) {
+  const auto post = [&](canele_key_t* key, std::uint64_t offset, std::size_t from, std::size_t bytes) {
     if (offset % call.element_type->alignment != 0)
       return fail(MPI_ERR_DISP, "an element of %s is not aligned", call.element_type->fixed_name);
     const std::size_t begin = from / call.element_type->size * call.pitch();
     const canele_data_t data = operand(from, bytes);
-    return from_engine(canele_accumulate(call.place.key(), offset, &data, call.operation, call.element,
+    return from_engine(canele_accumulate(key, offset, &data, call.operation, call.element,
                                          before != nullptr ? before + begin : nullptr, &options, request));
-  });
+  };
+  const int code = call.place.each_block(call.length, post);
   call.place.target()->pending.note_posted();
   return code;
 }
@@ -168,7 +169,7 @@ int accumulate(Window& window, const OriginData& origin, const OriginData* resul
   if (code != MPI_SUCCESS || call.place.target() == nullptr || call.length == 0) return code;
   if (call.reads_only() && result == nullptr) return MPI_SUCCESS;
   canele_atomic_operation operation{};
-  if (call.length == call.element_type->size && is_one_piece(call.result) &&
+  if (call.length == call.element_type->size && call.place.is_one_block() && is_one_piece(call.result) &&
       find_word_operation(op, *call.element_type, &operation) && call.place.offset() % call.length == 0)
     return accumulate_word(window, call, operation, request);
   const bool is_padded = call.element_type->size != call.pitch();
