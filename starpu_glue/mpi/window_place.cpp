@@ -93,9 +93,13 @@ int Place::join_ranges(std::uint64_t low, Cut cut) {
   int code = each_block(length(), check);
   if (code != MPI_SUCCESS) return code;
   if (cut == Cut::elements && type_->element != nullptr) {
+    const auto pitch = static_cast<std::size_t>(type_->element->extent());
     parts = 0;
     unit_ = type_->element->size;
-    code = each_block(length(), check);
+    code = unit_ == pitch ? each_block(length(), check)
+                          : each_element(length(), [&](canele_key_t* key, std::uint64_t offset, std::size_t from) {
+                              return check(key, offset, from, pitch);
+                            });
   }
   if (code != MPI_SUCCESS || parts > 1) return code;
   begin_ -= range_at(low)->start;

@@ -68,6 +68,22 @@ class Place {
     return MPI_SUCCESS;
   }
 
+  /// Calls visit(key, offset, from) for each element of the first `length` bytes. The elements are of one predefined
+  /// type, also one with gaps.
+  template <class Visit>
+  int each_element(std::size_t length, Visit visit) const {
+    const Payload data = layout();
+    for (std::size_t from = 0; from < length; from += type_->element->size) {
+      struct iovec piece;
+      data.pieces(from, &piece, 1);
+      const std::uint64_t begin = offset_of(static_cast<char*>(piece.iov_base));
+      const AttachedRange* const range = ranges_.empty() ? nullptr : range_at(begin);
+      const int code = range == nullptr ? visit(key_, begin, from) : visit(range->key, begin - range->start, from);
+      if (code != MPI_SUCCESS) return code;
+    }
+    return MPI_SUCCESS;
+  }
+
  private:
   /// A layout has addresses. Those of this one are offsets, moved away from the null address.
   static constexpr std::uintptr_t kFirstAddress = 1 << 20;

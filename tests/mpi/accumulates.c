@@ -132,30 +132,53 @@ static void all_operators(void) {
 
 /* ---- pairs: of which the smallest value wins, with its index */
 
+#define PAIRS(name, type, handle)                                                                                 \
+  static void pairs_of_##name(void) {                                                                             \
+    struct pair {                                                                                                 \
+      type value;                                                                                                 \
+      int index;                                                                                                  \
+    };                                                                                                            \
+    struct part part = make();                                                                                    \
+    struct pair *own = part.memory, mine[3], before[3], found;                                                    \
+    memset(mine, 0, sizeof mine);                                                                                 \
+    memset(before, 0, sizeof before);                                                                             \
+    MPI_Win_fence(0, part.window);                                                                                \
+    for (int i = 0; i < 3; ++i)                                                                                   \
+      own[i].value = 1000, own[i].index = -1, mine[i].value = (type)((rank_ + i) % size_), mine[i].index = rank_; \
+    MPI_Win_fence(0, part.window);                                                                                \
+    for (int rank = 0; rank < size_; ++rank)                                                                      \
+      MPI_Get_accumulate(mine, 3, handle, before, 3, handle, rank, 0, 3, handle, MPI_MINLOC, part.window);        \
+    MPI_Win_fence(0, part.window);                                                                                \
+    for (int i = 0; i < 3; ++i) {                                                                                 \
+      CHECK(own[i].value == 0);                                                                                   \
+      CHECK_EQ(own[i].index, (size_ - i % size_) % size_);                                                        \
+      CHECK(before[i].value == 1000 || before[i].value < size_);                                                  \
+    }                                                                                                             \
+    const int target = (rank_ + 1) % size_;                                                                       \
+    mine[0].value = 7, mine[0].index = 8;                                                                         \
+    MPI_Win_fence(0, part.window);                                                                                \
+    MPI_Accumulate(mine, 1, handle, target, (MPI_Aint)sizeof mine[0], 1, handle, MPI_REPLACE, part.window);       \
+    MPI_Fetch_and_op(NULL, &found, handle, target, (MPI_Aint)sizeof mine[0], MPI_NO_OP, part.window);             \
+    MPI_Win_fence(0, part.window);                                                                                \
+    CHECK(found.value == 7 && found.index == 8 && own[1].value == 7 && own[1].index == 8);                        \
+    CHECK(own[0].value == 0 && own[2].value == 0);                                                                \
+    MPI_Win_free(&part.window);                                                                                   \
+  }
+
+PAIRS(int, int, MPI_2INT)
+PAIRS(short, short, MPI_SHORT_INT)
+PAIRS(long, long, MPI_LONG_INT)
+PAIRS(float, float, MPI_FLOAT_INT)
+PAIRS(double, double, MPI_DOUBLE_INT)
+PAIRS(long_double, long double, MPI_LONG_DOUBLE_INT)
+
 static void pairs(void) {
-  struct pair {
-    double value;
-    int index;
-  };
-  struct part part = make();
-  struct pair *own = part.memory, mine[3], before[3];
-  memset(mine, 0, sizeof mine);
-  memset(before, 0, sizeof before);
-  MPI_Win_fence(0, part.window);
-  for (int i = 0; i < 3; ++i)
-    own[i].value = 1000, own[i].index = -1, mine[i].value = (rank_ + i) % size_, mine[i].index = rank_;
-  MPI_Win_fence(0, part.window);
-  for (int rank = 0; rank < size_; ++rank) {
-    MPI_Get_accumulate(mine, 3, MPI_DOUBLE_INT, before, 3, MPI_DOUBLE_INT, rank, 0, 3, MPI_DOUBLE_INT, MPI_MINLOC,
-                       part.window);
-  }
-  MPI_Win_fence(0, part.window);
-  for (int i = 0; i < 3; ++i) {
-    CHECK(own[i].value == 0);
-    CHECK_EQ(own[i].index, (size_ - i % size_) % size_);
-    CHECK(before[i].value == 1000 || before[i].value < size_);
-  }
-  MPI_Win_free(&part.window);
+  pairs_of_int();
+  pairs_of_short();
+  pairs_of_long();
+  pairs_of_float();
+  pairs_of_double();
+  pairs_of_long_double();
 }
 
 /* ---- gaps at every side */
