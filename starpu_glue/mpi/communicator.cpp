@@ -90,6 +90,16 @@ int first_sharer(const Communicator& comm, const std::vector<MemoryOffer>& offer
   return comm.rank();
 }
 
+int check_subset(const Communicator& parent, const Ranks& group) {
+  for (int i = 0; i < group.size(); ++i) {
+    if (parent.ranks()->position(group.world_rank(i)) == MPI_UNDEFINED) {
+      return fail(MPI_ERR_GROUP, "the group holds rank %d of MPI_COMM_WORLD, which the communicator does not have",
+                  group.world_rank(i));
+    }
+  }
+  return MPI_SUCCESS;
+}
+
 }  // namespace
 
 Communicator::Communicator(RanksPointer ranks, int rank, std::string label)
@@ -292,16 +302,6 @@ int split_by_memory(Communicator& parent, bool is_wanted, int key, MPI_Comm* mad
   if (code == MPI_SUCCESS) code = split(parent, is_wanted ? first_sharer(parent, offers) : MPI_UNDEFINED, key, made);
   if (memory != nullptr) canele_memory_free(memory);  // every rank has mapped what it can: split has met them
   return code;
-}
-
-int check_subset(const Communicator& parent, const Ranks& group) {
-  for (int i = 0; i < group.size(); ++i) {
-    if (parent.ranks()->position(group.world_rank(i)) == MPI_UNDEFINED) {
-      return fail(MPI_ERR_GROUP, "the group holds rank %d of MPI_COMM_WORLD, which the communicator does not have",
-                  group.world_rank(i));
-    }
-  }
-  return MPI_SUCCESS;
 }
 
 int create_together(Communicator& parent, const Ranks& group, MPI_Comm* made) {

@@ -194,6 +194,36 @@ static void add_across(MPI_Win window, long *memory, const MPI_Aint *addresses) 
   free(before);
 }
 
+/* Pairs with padding go element by element. One that the first piece has in part only is an error. */
+static void pairs_across(MPI_Win window) {
+  enum { PAIRS = 20 };
+  struct pair {
+    double value;
+    int index;
+  } *pairs = calloc(PAIRS + 1, sizeof *pairs), sent[PAIRS];
+  const int between[] = {0, 8 * sizeof *pairs, sizeof sent}, within[] = {8, 8 * sizeof *pairs, 8 + sizeof sent};
+  const int next = (rank_ + 1) % size_, before = (rank_ + size_ - 1) % size_;
+  MPI_Aint *addresses = malloc(sizeof *addresses * (size_t)size_);
+  memset(sent, 0, sizeof sent);
+  for (int i = 0; i < PAIRS; ++i) sent[i].value = 1 + i % 3, sent[i].index = rank_ + i;
+  tell(pairs, addresses);
+  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+  for (int pass = 0; pass < 2; ++pass) {
+    attach_pieces(window, (char *)pairs, pass == 0 ? between : within, 2);
+    MPI_Win_fence(0, window);
+    const MPI_Aint place = addresses[next] + 8 * pass;
+    const int code =
+        MPI_Accumulate(sent, PAIRS, MPI_DOUBLE_INT, next, place, PAIRS, MPI_DOUBLE_INT, MPI_MAXLOC, window);
+    CHECK_EQ(class_of(code), pass == 0 ? MPI_SUCCESS : MPI_ERR_RMA_RANGE);
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
+    for (int i = 0; i < PAIRS; ++i) CHECK(pairs[i].value == 1 + i % 3 && pairs[i].index == before + i);
+    detach_pieces(window, (char *)pairs, pass == 0 ? between : within, 2);
+  }
+  MPI_Win_set_errhandler(window, MPI_ERRORS_ARE_FATAL);
+  free(addresses);
+  free(pairs);
+}
+
 /* Two pieces that adjoin each other, then three of odd lengths, so that numbers lie in two pieces. */
 static void adjoining(MPI_Win window) {
   enum { BYTES = EACH * sizeof(long) };
@@ -291,6 +321,7 @@ int main(int argc, char **argv) {
   again(window);
 #ifdef CANELE_MPI
   adjoining(window);
+  pairs_across(window);
   gap(window);
 #endif
   errors(window);
