@@ -4,11 +4,14 @@
 //
 // Handles are ints, so the Fortran handle of a communicator is the handle itself.
 #include <climits>
+#include <cstdlib>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "starpu_glue/mpi/api.hpp"
 #include "starpu_glue/mpi/communicator.hpp"
+#include "starpu_glue/mpi/info.hpp"
 #include "starpu_glue/mpi/state.hpp"
 
 namespace canele::mpi {
@@ -29,6 +32,88 @@ int compare(const Ranks& first, const Ranks& second) {
     result = MPI_SIMILAR;
   }
   return result;
+}
+
+/// Marks the ranks of a list in the order of the group. Returns an MPI code, also for a rank that is named twice.
+int mark(const Ranks& group, std::span<const int> chosen, std::vector<char>* marks) {
+  marks->assign(static_cast<std::size_t>(group.size()), 0);
+  for (const int rank : chosen) {
+    if (const int code = check_member(group, rank); code != MPI_SUCCESS) return code;
+    if ((*marks)[static_cast<std::size_t>(rank)]++ != 0) return fail(MPI_ERR_RANK, "rank %d is named twice", rank);
+  }
+  return MPI_SUCCESS;
+}
+
+/// Makes the group of the chosen ranks, in the order of the list.
+int include(const Ranks& group, std::span<const int> chosen, MPI_Group* made) {
+  std::vector<char> marks;
+  if (const int code = mark(group, chosen, &marks); code != MPI_SUCCESS) return code;
+  std::vector<int> list;
+  for (const int rank : chosen) list.push_back(group.world_rank(rank));
+  return new_group(std::make_shared<const Ranks>(std::move(list)), made);
+}
+
+/// Makes the group of all other ranks, in the order of the group.
+int exclude(const Ranks& group, std::span<const int> chosen, MPI_Group* made) {
+  std::vector<char> marks;
+  if (const int code = mark(group, chosen, &marks); code != MPI_SUCCESS) return code;
+  std::vector<int> list;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    if (marks[static_cast<std::size_t>(rank)] == 0) list.push_back(group.world_rank(rank));
+  }
+  return new_group(std::make_shared<const Ranks>(std::move(list)), made);
+}
+
+/// Lists the ranks of ranges: first, last and step of each.
+int expand(const Ranks& group, int count, const int (*ranges)[3], std::vector<int>* chosen) {
+  for (int i = 0; i < count; ++i) {
+    const int first = ranges[i][0], last = ranges[i][1], step = ranges[i][2];
+    if (step == 0) return fail(MPI_ERR_ARG, "the step of range %d is 0", i);
+    for (const int end : {first, last}) {
+      if (const int code = check_member(group, end); code != MPI_SUCCESS) return code;
+    }
+    for (int rank = first; step > 0 ? rank <= last : rank >= last; rank += step) {
+      chosen->push_back(rank);
+      if (chosen->size() > static_cast<std::size_t>(group.size()))
+        return fail(MPI_ERR_RANK, "the ranges name a rank twice");
+      if (std::abs(static_cast<long>(step)) > group.size()) break;  // `rank` does not overflow
+    }
+  }
+  return MPI_SUCCESS;
+}
+
+/// MPI_Group_incl and _excl: make(group, chosen, part).
+template <class Make>
+int choose(Function function, MPI_Group group, int count, const int* chosen, MPI_Group* part, Make make) {
+  const Call call(function);
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  if (const int code = given({{"part", part}}); code != MPI_SUCCESS) return call.end(code);
+  RanksPointer ranks;
+  int code = get_group(group, &ranks);
+  if (code == MPI_SUCCESS && (count < 0 || count > ranks->size())) {
+    code = fail(MPI_ERR_ARG, "count is %d; the group has %d ranks", count, ranks->size());
+  }
+  if (code == MPI_SUCCESS && count > 0) code = given({{"array of ranks", chosen}});
+  if (code == MPI_SUCCESS) code = make(*ranks, std::span(chosen, static_cast<std::size_t>(count)), part);
+  return call.end(code);
+}
+
+/// MPI_Group_range_incl and _range_excl.
+template <class Make>
+int choose_ranges(Function function, MPI_Group group, int count, const int (*ranges)[3], MPI_Group* part, Make make) {
+  const Call call(function);
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  if (const int code = given({{"part", part}}); code != MPI_SUCCESS) return call.end(code);
+  RanksPointer ranks;
+  std::vector<int> chosen;
+  int code = get_group(group, &ranks);
+  if (code == MPI_SUCCESS && count < 0) code = fail(MPI_ERR_ARG, "count is %d; expected: at least 0", count);
+  if (code == MPI_SUCCESS && count > 0) code = given({{"array of ranges", ranges}});
+  if (code == MPI_SUCCESS) code = expand(*ranks, count, ranges, &chosen);
+  if (code == MPI_SUCCESS) code = make(*ranks, std::span<const int>(chosen), part);
+  return call.end(code);
 }
 
 }  // namespace
@@ -88,6 +173,39 @@ extern "C" int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* part
   return call.end(code, parent);
 }
 CANELE_MPI_NAME(Comm_split);
+
+extern "C" int PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* part) {
+  const Call call("MPI_Comm_split_type");
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  if (const int code = given({{"part", part}}); code != MPI_SUCCESS) return call.end(code);
+  Communicator* parent = nullptr;
+  InfoPairs hints;  // none is known
+  int code = get_communicator(comm, &parent);
+  if (code == MPI_SUCCESS && type != MPI_COMM_TYPE_SHARED && type != MPI_UNDEFINED) {
+    code = fail(MPI_ERR_ARG, "the type is %d; expected: MPI_COMM_TYPE_SHARED or MPI_UNDEFINED", type);
+  }
+  if (code == MPI_SUCCESS) code = hint_pairs(info, &hints);
+  if (code == MPI_SUCCESS) code = may_block();
+  if (code == MPI_SUCCESS) code = split_by_memory(*parent, type == MPI_COMM_TYPE_SHARED, key, part);
+  return call.end(code, parent);
+}
+CANELE_MPI_NAME(Comm_split_type);
+
+extern "C" int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* created) {
+  const Call call("MPI_Comm_create");
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  if (const int code = given({{"created", created}}); code != MPI_SUCCESS) return call.end(code);
+  Communicator* parent = nullptr;
+  RanksPointer ranks;
+  int code = get_communicator(comm, &parent);
+  if (code == MPI_SUCCESS) code = get_group(group, &ranks);
+  if (code == MPI_SUCCESS) code = may_block();
+  if (code == MPI_SUCCESS) code = create_together(*parent, *ranks, created);
+  return call.end(code, parent);
+}
+CANELE_MPI_NAME(Comm_create);
 
 extern "C" int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* created) {
   const Call call("MPI_Comm_create_group");
@@ -241,31 +359,39 @@ extern "C" int PMPI_Group_rank(MPI_Group group, int* rank) {
 CANELE_MPI_NAME(Group_rank);
 
 extern "C" int PMPI_Group_incl(MPI_Group group, int count, const int* chosen, MPI_Group* part) {
-  const Call call("MPI_Group_incl");
-  if (call.rejected()) [[unlikely]]
-    return call.end(reject_in_child());
-  if (const int code = given({{"part", part}}); code != MPI_SUCCESS) return call.end(code);
-  RanksPointer ranks;
-  int code = get_group(group, &ranks);
-  if (code == MPI_SUCCESS && (count < 0 || count > ranks->size())) {
-    code = fail(MPI_ERR_ARG, "count is %d; the group has %d ranks", count, ranks->size());
-  }
-  if (code == MPI_SUCCESS && count > 0) code = given({{"array of ranks", chosen}});
-  std::vector<int> list;
-  for (int i = 0; code == MPI_SUCCESS && i < count; ++i) {
-    code = check_member(*ranks, chosen[i]);
-    if (code == MPI_SUCCESS) list.push_back(ranks->world_rank(chosen[i]));
-  }
-  if (code != MPI_SUCCESS) return call.end(code);
-  auto made = std::make_shared<const Ranks>(std::move(list));
-  for (int i = 0; i < count; ++i) {
-    if (made->position(made->world_rank(i)) != i) {
-      return call.end(fail(MPI_ERR_RANK, "rank %d is named twice", chosen[i]));
-    }
-  }
-  return call.end(new_group(std::move(made), part));
+  return choose("MPI_Group_incl", group, count, chosen, part, include);
 }
 CANELE_MPI_NAME(Group_incl);
+
+extern "C" int PMPI_Group_excl(MPI_Group group, int count, const int* chosen, MPI_Group* part) {
+  return choose("MPI_Group_excl", group, count, chosen, part, exclude);
+}
+CANELE_MPI_NAME(Group_excl);
+
+extern "C" int PMPI_Group_range_incl(MPI_Group group, int count, int ranges[][3], MPI_Group* part) {
+  return choose_ranges("MPI_Group_range_incl", group, count, ranges, part, include);
+}
+CANELE_MPI_NAME(Group_range_incl);
+
+extern "C" int PMPI_Group_range_excl(MPI_Group group, int count, int ranges[][3], MPI_Group* part) {
+  return choose_ranges("MPI_Group_range_excl", group, count, ranges, part, exclude);
+}
+CANELE_MPI_NAME(Group_range_excl);
+
+extern "C" int PMPI_Group_compare(MPI_Group first, MPI_Group second, int* result) {
+  const Call call("MPI_Group_compare");
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  if (const int code = given({{"result", result}}); code != MPI_SUCCESS) return call.end(code);
+  RanksPointer a, b;
+  int code = get_group(first, &a);
+  if (code == MPI_SUCCESS) code = get_group(second, &b);
+  if (code != MPI_SUCCESS) return call.end(code);
+  const int found = compare(*a, *b);
+  *result = found == MPI_CONGRUENT ? MPI_IDENT : found;
+  return MPI_SUCCESS;
+}
+CANELE_MPI_NAME(Group_compare);
 
 extern "C" int PMPI_Group_translate_ranks(MPI_Group from, int count, const int* ranks, MPI_Group to, int* translated) {
   const Call call("MPI_Group_translate_ranks");

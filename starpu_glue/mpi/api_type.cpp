@@ -33,6 +33,11 @@ int check_lists(int count, const int* blocks, const void* displacements) {
   return given({{"array of blocklengths", blocks}, {"array of displacements", displacements}});
 }
 
+int check_places(int count, const void* displacements) {
+  if (const int code = check_count(count); code != MPI_SUCCESS || count == 0) return code;
+  return given({{"array of displacements", displacements}});
+}
+
 int return_handle(int code, const Type* made, MPI_Datatype* handle) {
   if (code == MPI_SUCCESS) *handle = made->handle;
   return code;
@@ -102,6 +107,38 @@ extern "C" int PMPI_Type_create_hindexed(int count, const int* blocks, const MPI
   });
 }
 CANELE_MPI_NAME(Type_create_hindexed);
+
+extern "C" int PMPI_Type_create_indexed_block(int count, int block, const int* displacements, MPI_Datatype element,
+                                              MPI_Datatype* type) {
+  return derive("MPI_Type_create_indexed_block", element, type, [&](Type& found, Type** made) {
+    if (const int code = check_places(count, displacements); code != MPI_SUCCESS) return code;
+    return make_indexed_block({displacements, static_cast<std::size_t>(count)}, block, found, made);
+  });
+}
+CANELE_MPI_NAME(Type_create_indexed_block);
+
+extern "C" int PMPI_Type_create_hindexed_block(int count, int block, const MPI_Aint* displacements,
+                                               MPI_Datatype element, MPI_Datatype* type) {
+  return derive("MPI_Type_create_hindexed_block", element, type, [&](Type& found, Type** made) {
+    if (const int code = check_places(count, displacements); code != MPI_SUCCESS) return code;
+    return make_hindexed_block({displacements, static_cast<std::size_t>(count)}, block, found, made);
+  });
+}
+CANELE_MPI_NAME(Type_create_hindexed_block);
+
+extern "C" int PMPI_Type_create_subarray(int dimensions, const int* sizes, const int* subsizes, const int* starts,
+                                         int order, MPI_Datatype element, MPI_Datatype* type) {
+  return derive("MPI_Type_create_subarray", element, type, [&](Type& found, Type** made) {
+    if (dimensions < 1) return fail(MPI_ERR_ARG, "the array has %d dimensions; expected: at least 1", dimensions);
+    const int code = given({{"array of sizes", sizes}, {"array of subsizes", subsizes}, {"array of starts", starts}});
+    if (code != MPI_SUCCESS) return code;
+    if (order != MPI_ORDER_C && order != MPI_ORDER_FORTRAN)
+      return fail(MPI_ERR_ARG, "the order is %d; expected: MPI_ORDER_C or MPI_ORDER_FORTRAN", order);
+    const auto items = static_cast<std::size_t>(dimensions);
+    return make_subarray({{sizes, items}, {subsizes, items}, {starts, items}, order}, found, made);
+  });
+}
+CANELE_MPI_NAME(Type_create_subarray);
 
 extern "C" int PMPI_Type_create_struct(int count, const int* blocks, const MPI_Aint* displacements,
                                        const MPI_Datatype* elements, MPI_Datatype* type) {

@@ -6,6 +6,8 @@
 // running number make a name that no other communicator of the job ever has.
 #include "starpu_glue/mpi/communicator.hpp"
 
+#include <canele/one_sided.h>
+
 #include <algorithm>
 #include <climits>
 #include <cstdio>
@@ -66,6 +68,35 @@ int publish(const Communicator& parent, Communicator* made, MPI_Comm* handle) {
   slot->store(made, std::memory_order_release);  // pairs with the acquire load in find_communicator
   *handle = CommunicatorPool::open(*slot);
   made->set_handle(*handle);
+  return MPI_SUCCESS;
+}
+
+/// What a rank tells the others so that they can find out whether they share memory with it.
+struct MemoryOffer {
+  unsigned char key[CANELE_KEY_SIZE];
+  std::int32_t error;  ///< MPI code: the rank has no memory
+};
+
+/// Returns the first rank whose memory this process can map.
+int first_sharer(const Communicator& comm, const std::vector<MemoryOffer>& offers) {
+  for (int rank = 0; rank < comm.rank(); ++rank) {
+    canele_key_t* key = nullptr;
+    void* address = nullptr;
+    if (canele_key_open(engine(), offers[static_cast<std::size_t>(rank)].key, &key) != CANELE_OK) continue;
+    const bool is_shared = canele_key_map(key, &address) == CANELE_OK;
+    canele_key_close(key);
+    if (is_shared) return rank;
+  }
+  return comm.rank();
+}
+
+int check_subset(const Communicator& parent, const Ranks& group) {
+  for (int i = 0; i < group.size(); ++i) {
+    if (parent.ranks()->position(group.world_rank(i)) == MPI_UNDEFINED) {
+      return fail(MPI_ERR_GROUP, "the group holds rank %d of MPI_COMM_WORLD, which the communicator does not have",
+                  group.world_rank(i));
+    }
+  }
   return MPI_SUCCESS;
 }
 
@@ -253,16 +284,37 @@ int split(Communicator& parent, int color, int key, MPI_Comm* made) {
   return code == MPI_SUCCESS ? publish(parent, comm, made) : code;
 }
 
+int split_by_memory(Communicator& parent, bool is_wanted, int key, MPI_Comm* made) {
+  void* base = nullptr;
+  canele_memory_t* memory = nullptr;
+  MemoryOffer mine{};
+  mine.error = from_engine(canele_memory_allocate(engine(), sizeof(std::uint64_t), nullptr, &base, &memory));
+  if (memory != nullptr) canele_memory_key(memory, mine.key);
+  std::vector<MemoryOffer> offers(static_cast<std::size_t>(parent.size()));
+  const canele_parts_t parts{sizeof mine, nullptr, nullptr};
+  Transfer exchange;
+  int code = from_engine(canele_iallgather(parent.group(), &mine, offers.data(), &parts, nullptr, &exchange.engine));
+  if (code == MPI_SUCCESS) code = exchange.wait(nullptr);
+  for (const MemoryOffer& offer : offers) {
+    if (code == MPI_SUCCESS && offer.error != MPI_SUCCESS)
+      code = mine.error != MPI_SUCCESS ? mine.error : fail(offer.error, "another rank has no memory to share");
+  }
+  if (code == MPI_SUCCESS) code = split(parent, is_wanted ? first_sharer(parent, offers) : MPI_UNDEFINED, key, made);
+  if (memory != nullptr) canele_memory_free(memory);  // every rank has mapped what it can: split has met them
+  return code;
+}
+
+int create_together(Communicator& parent, const Ranks& group, MPI_Comm* made) {
+  if (const int code = check_subset(parent, group); code != MPI_SUCCESS) return code;
+  const int rank = group.position(parent.world_rank(parent.rank()));
+  return split(parent, rank == MPI_UNDEFINED ? MPI_UNDEFINED : group.world_rank(0), rank, made);
+}
+
 int create_from_group(Communicator& parent, const RanksPointer& group, int tag, MPI_Comm* made) {
   const int rank = group->position(parent.world_rank(parent.rank()));
   *made = MPI_COMM_NULL;
   if (rank == MPI_UNDEFINED) return MPI_SUCCESS;
-  for (int i = 0; i < group->size(); ++i) {
-    if (parent.ranks()->position(group->world_rank(i)) == MPI_UNDEFINED) {
-      return fail(MPI_ERR_GROUP, "the group holds rank %d of MPI_COMM_WORLD, which the communicator does not have",
-                  group->world_rank(i));
-    }
-  }
+  if (const int code = check_subset(parent, *group); code != MPI_SUCCESS) return code;
   std::uint64_t number = rank == 0 ? next_number.fetch_add(1) : 0;
   const Buffer message = bytes_buffer(&number, sizeof number);
   canele_session_t* session = nullptr;

@@ -144,11 +144,16 @@ void close_groups();
 /// Frees every communicator. The engine and its sessions no longer exist.
 void forget_communicators();
 
-/// Implement MPI_Comm_dup, _split and _create_group. They communicate within the parent. They return MPI codes.
+/// Implement MPI_Comm_dup, _split, _split_type, _create and _create_group. They communicate within the parent. They
+/// return MPI codes.
 int duplicate(Communicator& parent, MPI_Comm* made);
 /// Makes a duplicate for the library's own use: without a handle. The caller owns its reference.
 int duplicate_unnamed(Communicator& parent, Communicator** made);
 int split(Communicator& parent, int color, int key, MPI_Comm* made);
+/// Makes a communicator of the ranks that can share memory with this one. If it does not want one, it still takes part.
+int split_by_memory(Communicator& parent, bool is_wanted, int key, MPI_Comm* made);
+/// Implements MPI_Comm_create. Groups that ranks give have no rank in common, or are equal.
+int create_together(Communicator& parent, const Ranks& group, MPI_Comm* made);
 int create_from_group(Communicator& parent, const RanksPointer& group, int tag, MPI_Comm* made);
 int free_communicator(MPI_Comm* handle);
 

@@ -69,8 +69,10 @@ bool element_of(Basic basic, canele_operation operation, canele_element* element
       CANELE_DOUBLE_INT,
       CANELE_INT64_INT,
       CANELE_INT32_INT,
+      CANELE_INT16_INT,
+      CANELE_LONG_DOUBLE_INT,
   };
-  static_assert(sizeof kElements / sizeof kElements[0] == static_cast<std::size_t>(Basic::int_int));
+  static_assert(sizeof kElements / sizeof kElements[0] == static_cast<std::size_t>(Basic::long_double_int));
   if (basic == Basic::none) return false;
   if (basic == Basic::boolean && !is_logical(operation)) return false;
   *element = kElements[static_cast<std::size_t>(basic) - 1];
@@ -92,7 +94,7 @@ struct KnownOperators {
       }
     }
   }
-  static constexpr std::size_t kBasics = static_cast<std::size_t>(Basic::int_int) + 1;
+  static constexpr std::size_t kBasics = static_cast<std::size_t>(Basic::long_double_int) + 1;
   canele_operator_t known[std::size(kOperators)][kBasics];
 };
 

@@ -178,6 +178,57 @@ int place_blocks(Type& type, std::span<const int> blocks, ElementAt element_at, 
   return MPI_SUCCESS;
 }
 
+/// Places `count` blocks of `block` elements at given displacements in bytes.
+template <class DisplacementAt>
+int place_equal_blocks(Type& type, std::size_t count, int block, const Type& element, DisplacementAt displacement_at) {
+  if (const int code = check_size(1, block, element); code != MPI_SUCCESS) return code;
+  const auto elements = static_cast<std::size_t>(block);
+  Builder builder(type);
+  for (std::size_t i = 0; i < count; ++i) {
+    builder.extend_bounds(element, displacement_at(i), elements, element.extent());
+    builder.place(repeat(element, displacement_at(i), elements, element.extent()));
+  }
+  builder.finish();
+  return MPI_SUCCESS;
+}
+
+/// Checks the part of an array. *whole gets the bytes of all of it.
+int check_subarray(const Subarray& part, const Type& element, std::ptrdiff_t* whole) {
+  std::int64_t bytes = element.extent();
+  for (std::size_t i = 0; i < part.sizes.size(); ++i) {
+    const int size = part.sizes[i], subsize = part.subsizes[i], start = part.starts[i];
+    if (size < 1 || subsize < 1 || subsize > size || start < 0 || start > size - subsize)
+      return fail(MPI_ERR_ARG, "%d elements from %d on, of %d in dimension %zu; expected: a part of them", subsize,
+                  start, size, i);
+    if (__builtin_mul_overflow(bytes, std::int64_t{size}, &bytes))
+      return fail(MPI_ERR_COUNT, "the array would be larger than the address space");
+  }
+  *whole = bytes;
+  return MPI_SUCCESS;
+}
+
+/// Makes the block of an array, without what is before it: a vector of vectors. *start gets the bytes before it.
+int make_block_of_array(const Subarray& part, Type& element, Type** made, std::ptrdiff_t* start) {
+  const std::size_t dimensions = part.sizes.size();
+  std::ptrdiff_t stride = element.extent();
+  add_reference(element);
+  *made = &element;
+  *start = 0;
+  for (std::size_t i = 0; i < dimensions; ++i) {
+    const std::size_t at = part.order == MPI_ORDER_C ? dimensions - 1 - i : i;
+    Type* const inner = *made;
+    const int code = make_vector(part.subsizes[at], 1, stride, true, *inner, made);
+    drop_reference(*inner);
+    if (code != MPI_SUCCESS) {
+      *made = nullptr;
+      return code;
+    }
+    *start += part.starts[at] * stride;
+    stride *= part.sizes[at];
+  }
+  return MPI_SUCCESS;
+}
+
 /// Returns the predefined type of which all constituents consist; nullptr if there is none.
 const Type* common_element(const Type& type) {
   const Type* found = nullptr;
@@ -308,6 +359,58 @@ int make_hindexed(std::span<const int> blocks, std::span<const MPI_Aint> displac
   if (code == MPI_SUCCESS) {
     code = place_blocks(
         *type, blocks, [&](std::size_t) -> Type& { return element; }, [&](std::size_t i) { return displacements[i]; });
+  }
+  return finish_type(code, type, made);
+}
+
+int make_indexed_block(std::span<const int> displacements, int block, Type& element, Type** made) {
+  Type* type = nullptr;
+  if (const int code = new_type(MPI_COMBINER_INDEXED_BLOCK, &type); code != MPI_SUCCESS) return code;
+  auto& integers = type->contents.integers;
+  integers = {static_cast<int>(displacements.size()), block};
+  integers.insert(integers.end(), displacements.begin(), displacements.end());
+  int code = add_constituent(*type, element);
+  if (code == MPI_SUCCESS)
+    code = place_equal_blocks(*type, displacements.size(), block, element,
+                              [&](std::size_t i) { return displacements[i] * element.extent(); });
+  return finish_type(code, type, made);
+}
+
+int make_hindexed_block(std::span<const MPI_Aint> displacements, int block, Type& element, Type** made) {
+  Type* type = nullptr;
+  if (const int code = new_type(MPI_COMBINER_HINDEXED_BLOCK, &type); code != MPI_SUCCESS) return code;
+  type->contents.integers = {static_cast<int>(displacements.size()), block};
+  type->contents.addresses.assign(displacements.begin(), displacements.end());
+  int code = add_constituent(*type, element);
+  if (code == MPI_SUCCESS)
+    code = place_equal_blocks(*type, displacements.size(), block, element,
+                              [&](std::size_t i) { return displacements[i]; });
+  return finish_type(code, type, made);
+}
+
+int make_subarray(const Subarray& part, Type& element, Type** made) {
+  std::ptrdiff_t whole = 0, start = 0;
+  int code = check_subarray(part, element, &whole);
+  if (code != MPI_SUCCESS) return code;
+  Type* type = nullptr;
+  code = new_type(MPI_COMBINER_SUBARRAY, &type);
+  if (code != MPI_SUCCESS) return code;
+  auto& integers = type->contents.integers;
+  integers = {static_cast<int>(part.sizes.size())};
+  for (const std::span<const int> list : {part.sizes, part.subsizes, part.starts})
+    integers.insert(integers.end(), list.begin(), list.end());
+  integers.push_back(part.order);
+  code = add_constituent(*type, element);
+  if (code == MPI_SUCCESS) code = make_block_of_array(part, element, &type->inner, &start);
+  if (code == MPI_SUCCESS) {
+    type->nesting = std::max<std::uint16_t>(type->nesting, static_cast<std::uint16_t>(type->inner->nesting + 1));
+    Builder builder(*type);
+    builder.extend_bounds(*type->inner, start, 1, 0);
+    builder.place(repeat(*type->inner, start, 1, 0));
+    builder.finish();
+    type->lower = 0;
+    type->upper = whole;
+    type->explicit_bounds = true;
   }
   return finish_type(code, type, made);
 }

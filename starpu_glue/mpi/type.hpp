@@ -69,7 +69,9 @@ enum class Basic : std::uint8_t {
   float_int,
   double_int,
   long_int,
-  int_int
+  int_int,
+  short_int,
+  long_double_int
 };
 
 /// Arguments of the call that made a type, for MPI_Type_get_contents.
@@ -110,7 +112,7 @@ struct Type {
   }
 };
 
-constexpr std::uint32_t kPredefinedTypes = 37;  ///< handle indexes 0 (null) to 36 (MPI_2INT)
+constexpr std::uint32_t kPredefinedTypes = 39;  ///< handle indexes 0 (null) to 38 (MPI_LONG_DOUBLE_INT)
 using TypePool = HandlePool<Type, Kind::datatype, kPredefinedTypes, 32768>;
 extern constinit TypePool types_pool;
 
@@ -134,6 +136,15 @@ int make_contiguous(std::int64_t count, Type& element, Type** made);
 int make_vector(std::int64_t count, std::int64_t block, std::ptrdiff_t stride, bool bytes, Type& element, Type** made);
 int make_indexed(std::span<const int> blocks, std::span<const int> displacements, Type& element, Type** made);
 int make_hindexed(std::span<const int> blocks, std::span<const MPI_Aint> displacements, Type& element, Type** made);
+/// Blocks of `block` elements each.
+int make_indexed_block(std::span<const int> displacements, int block, Type& element, Type** made);
+int make_hindexed_block(std::span<const MPI_Aint> displacements, int block, Type& element, Type** made);
+/// Part of an array: `subsizes` elements from `starts` on, of `sizes` elements in each dimension.
+struct Subarray {
+  std::span<const int> sizes, subsizes, starts;
+  int order;  ///< MPI_ORDER_C: the last dimension is contiguous; MPI_ORDER_FORTRAN: the first one is
+};
+int make_subarray(const Subarray& part, Type& element, Type** made);
 int make_struct(std::span<const int> blocks, std::span<const MPI_Aint> displacements, std::span<Type* const> elements,
                 Type** made);
 int make_resized(Type& element, std::ptrdiff_t lower, std::ptrdiff_t extent, Type** made);

@@ -17,6 +17,7 @@ struct Row {
   std::size_t size;    // packed bytes
   std::size_t extent;  // bytes in memory
   std::size_t alignment;
+  std::size_t first = 0;  // bytes of the value of a pair whose index does not follow at once
 };
 
 template <class T>
@@ -48,8 +49,8 @@ constexpr Row pair(const char* name, int handle, Basic basic) {
     Value value;
     int index;
   };
-  static_assert(offsetof(Pair, index) == sizeof(Value));  // so a pair is one contiguous block
-  return {name, handle, basic, sizeof(Value) + sizeof(int), sizeof(Pair), alignof(Pair)};
+  constexpr bool has_gap = offsetof(Pair, index) != sizeof(Value);
+  return {name, handle, basic, sizeof(Value) + sizeof(int), sizeof(Pair), alignof(Pair), has_gap ? sizeof(Value) : 0};
 }
 
 constexpr Row kRows[] = {
@@ -90,8 +91,17 @@ constexpr Row kRows[] = {
     pair<double>("MPI_DOUBLE_INT", MPI_DOUBLE_INT, Basic::double_int),
     pair<long>("MPI_LONG_INT", MPI_LONG_INT, Basic::long_int),
     pair<int>("MPI_2INT", MPI_2INT, Basic::int_int),
+    pair<short>("MPI_SHORT_INT", MPI_SHORT_INT, Basic::short_int),
+    pair<long double>("MPI_LONG_DOUBLE_INT", MPI_LONG_DOUBLE_INT, Basic::long_double_int),
 };
 static_assert(sizeof kRows / sizeof kRows[0] == kPredefinedTypes);
+
+/// Lays a pair out whose index does not follow its value at once.
+void place_pair(const Row& row, Type& type) {
+  const auto index = static_cast<std::ptrdiff_t>(row.extent - sizeof(int));
+  type.many = {{0, 0, 0, 1, row.first, nullptr}, {row.first, index, 0, 1, sizeof(int), nullptr}};
+  type.true_upper = static_cast<std::ptrdiff_t>(row.extent);
+}
 
 /// Makes the predefined types in the pool, before any look-up finds them. Returns false if there is no memory.
 bool make_predefined() {
@@ -110,6 +120,7 @@ bool make_predefined() {
     type->single.count = 1;
     type->single.block = row.size;
     type->fixed_name = row.name;
+    if (row.first != 0) place_pair(row, *type);
     type->seal();
     TypePool::open(*type);
   }

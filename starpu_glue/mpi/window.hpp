@@ -71,6 +71,7 @@ class PendingOperations {
     while (over < posted && !over_.compare_exchange_weak(over, posted, std::memory_order_release)) {
     }
   }
+  std::uint64_t count() const { return posted() - over_.load(std::memory_order_acquire); }
   bool any() const { return over_.load(std::memory_order_acquire) < posted(); }  // pairs with note_over()
 
  private:

@@ -25,10 +25,11 @@ int post_blocks(Window& window, PostFunction post, Source& source, const Place& 
                 AccessRequest* request) {
   const canele_access_options_t options = access_options(window);
   canele_request_t* const whole = request_of_block(place, request);
-  const int code = place.each_block(length, [&](std::uint64_t offset, std::size_t from, std::size_t bytes) {
-    const canele_data_t data = source.part(from, bytes);
-    return from_engine(post(place.key(), offset, &data, &options, whole));
-  });
+  const int code =
+      place.each_block(length, [&](canele_key_t* key, std::uint64_t offset, std::size_t from, std::size_t bytes) {
+        const canele_data_t data = source.part(from, bytes);
+        return from_engine(post(key, offset, &data, &options, whole));
+      });
   note_posted(window, *place.target());
   source.posted(window, *place.target());
   return finish_request(window, place, request, code);
@@ -57,7 +58,7 @@ int transfer(Window& window, PostFunction post, const OriginData& origin, const 
   Buffer buffer;
   int code = get_buffer(origin.memory, origin.count, origin.type, &buffer);
   Place place;
-  if (code == MPI_SUCCESS) code = place.find(window, target);
+  if (code == MPI_SUCCESS) code = place.find(window, target, Cut::bytes);
   if (code != MPI_SUCCESS || place.target() == nullptr) return code;
   const bool is_put = post == &canele_put;
   const std::size_t here = buffer.size(), there = place.length(), length = is_put ? here : there;
@@ -76,7 +77,7 @@ struct Element {
 };
 
 int find_element(Window& window, const TargetData& target, Element* element) {
-  if (const int code = element->place.find(window, target); code != MPI_SUCCESS) return code;
+  if (const int code = element->place.find(window, target, Cut::elements); code != MPI_SUCCESS) return code;
   const Type& type = element->place.type();
   if (!type.predefined || type.size == 0)
     return fail(MPI_ERR_TYPE, "the datatype is not predefined; an atomic operation takes one element");
@@ -103,7 +104,7 @@ int post_atomic(Window& window, const Element& element, canele_atomic_operation 
   const int error = canele_atomic(element.place.key(), element.offset, operation, element.size, operand, compare,
                                   result, &options, nullptr);
   note_posted(window, target);
-  return from_engine(error);
+  return error == CANELE_OK ? limit_pending(window, element.place.rank()) : from_engine(error);
 }
 
 /// Applies an atomic operation to a word and waits for the result.

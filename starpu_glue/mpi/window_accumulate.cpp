@@ -2,8 +2,8 @@
 //
 // Accumulates, on the engine's operations.
 //
-// A pair such as MPI_DOUBLE_INT has fewer bytes than the engine's structure, which ends with padding. It is combined
-// element by element, in copies that have the padding.
+// A pair such as MPI_DOUBLE_INT has fewer bytes than the engine's structure, which has padding. It is combined element
+// by element, in copies that have the padding.
 #include "starpu_glue/mpi/window_accumulate.hpp"
 
 #include <algorithm>
@@ -76,21 +76,25 @@ int read_call(Window& window, const OriginData& origin, const OriginData* result
   call->length = op == MPI_NO_OP ? there.size() : call->origin.size();
   if (call->length > there.size() || (result != nullptr && call->length > call->result.size()))
     return fail(MPI_ERR_TRUNCATE, "%zu bytes of data, for a target of %zu bytes", call->length, there.size());
-  return call->place.find(window, target);
+  return call->place.find(window, target, Cut::elements);
+}
+
+int check_alignment(const Accumulate& call, std::uint64_t offset) {
+  if (offset % call.element_type->alignment == 0) return MPI_SUCCESS;
+  return fail(MPI_ERR_DISP, "an element of %s is not aligned", call.element_type->fixed_name);
 }
 
 /// Posts the operation for each block. operand(from, bytes) gives its data, `before` is where its former elements go.
 template <class Operand>
 int post_accumulates(Window& window, const Accumulate& call, char* before, Operand operand, canele_request_t* request) {
   const canele_access_options_t options = access_options(window);
-  const int code = call.place.each_block(call.length, [&](std::uint64_t offset, std::size_t from, std::size_t bytes) {
-    if (offset % call.element_type->alignment != 0)
-      return fail(MPI_ERR_DISP, "an element of %s is not aligned", call.element_type->fixed_name);
-    const std::size_t begin = from / call.element_type->size * call.pitch();
+  const auto post = [&](canele_key_t* key, std::uint64_t offset, std::size_t from, std::size_t bytes) {
+    if (const int code = check_alignment(call, offset); code != MPI_SUCCESS) return code;
     const canele_data_t data = operand(from, bytes);
-    return from_engine(canele_accumulate(call.place.key(), offset, &data, call.operation, call.element,
-                                         before != nullptr ? before + begin : nullptr, &options, request));
-  });
+    return from_engine(canele_accumulate(key, offset, &data, call.operation, call.element,
+                                         before != nullptr ? before + from : nullptr, &options, request));
+  };
+  const int code = call.place.each_block(call.length, post);
   note_posted(window, *call.place.target());
   return code;
 }
@@ -114,24 +118,40 @@ int accumulate_in_place(Window& window, Accumulate& call, int rank, AccessReques
   return finish_request(window, call.place, request, code);
 }
 
+/// Copies an element of a predefined type between packed positions of two payloads.
+void copy_element(const Payload& from, std::size_t from_position, const Payload& to, std::size_t to_position,
+                  std::size_t size) {
+  constexpr std::size_t kMost = 32;  // no predefined type has more bytes
+  char packed[kMost];
+  pack(from, from_position, std::min(size, kMost), packed);
+  unpack(to, to_position, std::min(size, kMost), packed);
+}
+
 /// Combines by operations on copies of the elements, which are laid out as the engine wants them, and waits.
 int accumulate_copies(Window& window, Accumulate& call, int rank) {
   if (const int code = may_block(); code != MPI_SUCCESS) return code;
-  const std::size_t size = call.element_type->size, pitch = call.pitch(), count = call.length / size;
+  const Type& type = *call.element_type;
+  const std::size_t size = type.size, pitch = call.pitch(), count = call.length / size;
   const std::unique_ptr<char[]> operands(new (std::nothrow) char[count * pitch]());
   const std::unique_ptr<char[]> before(new (std::nothrow) char[count * pitch]());
   if (operands == nullptr || before == nullptr)
     return fail(MPI_ERR_NO_MEM, "no memory for copies of %zu elements", count);
   for (std::size_t i = 0; i < count && !call.reads_only(); ++i)
-    pack(payload_of_elements(call.origin), i * size, size, operands.get() + i * pitch);
-  const auto operand = [&](std::size_t from, std::size_t bytes) {
-    return canele_data_contiguous(operands.get() + from / size * pitch, bytes / size * pitch);
+    copy_element(payload_of_elements(call.origin), i * size, Payload(operands.get() + i * pitch, 1, type), 0, size);
+  const canele_access_options_t options = access_options(window);
+  const auto post = [&](canele_key_t* key, std::uint64_t offset, std::size_t from) {
+    if (const int code = check_alignment(call, offset); code != MPI_SUCCESS) return code;
+    const std::size_t place = from / size * pitch;
+    const canele_data_t data = canele_data_contiguous(operands.get() + place, pitch);
+    return from_engine(
+        canele_accumulate(key, offset, &data, call.operation, call.element, before.get() + place, &options, nullptr));
   };
-  const int posted = post_accumulates(window, call, before.get(), operand, nullptr);
+  const int posted = call.place.each_element(call.length, post);
+  note_posted(window, *call.place.target());
   const int code = flush_window(window, rank);  // also after an error: the copies end here
   if (posted != MPI_SUCCESS || code != MPI_SUCCESS) return posted != MPI_SUCCESS ? posted : code;
   for (std::size_t i = 0; i < count && call.result.type != nullptr; ++i)
-    unpack(payload_of_elements(call.result), i * size, size, before.get() + i * pitch);
+    copy_element(Payload(before.get() + i * pitch, 1, type), 0, payload_of_elements(call.result), i * size, size);
   return MPI_SUCCESS;
 }
 
@@ -156,7 +176,8 @@ int accumulate_word(Window& window, Accumulate& call, canele_atomic_operation op
   const int error = canele_atomic(call.place.key(), call.place.offset(), operation, size, word_at(&operand, size), 0,
                                   before, &options, request != nullptr ? request->request : nullptr);
   note_posted(window, target);
-  return from_engine(error);
+  if (error != CANELE_OK || request != nullptr) return from_engine(error);
+  return limit_pending(window, call.place.rank());
 }
 
 }  // namespace
@@ -168,7 +189,7 @@ int accumulate(Window& window, const OriginData& origin, const OriginData* resul
   if (code != MPI_SUCCESS || call.place.target() == nullptr || call.length == 0) return code;
   if (call.reads_only() && result == nullptr) return MPI_SUCCESS;
   canele_atomic_operation operation{};
-  if (call.length == call.element_type->size && is_one_piece(call.result) &&
+  if (call.length == call.element_type->size && call.place.is_one_block() && is_one_piece(call.result) &&
       find_word_operation(op, *call.element_type, &operation) && call.place.offset() % call.length == 0)
     return accumulate_word(window, call, operation, request);
   const bool is_padded = call.element_type->size != call.pitch();

@@ -47,7 +47,7 @@ struct RemoteRegion {
 /// The table of a target, as an origin has read it.
 struct RegionCache {
   std::uint64_t generation = 0;
-  std::vector<RemoteRegion> list;
+  std::vector<RemoteRegion> list;  ///< by ascending addresses
 };
 
 /// Memory that this rank has attached.

@@ -79,6 +79,8 @@ int install_table(Window& window, WindowTarget& target, std::uint64_t generation
     }
     regions.push_back(region);
   }
+  std::sort(regions.begin(), regions.end(),
+            [](const RemoteRegion& one, const RemoteRegion& other) { return one.entry.base < other.entry.base; });
   for (const RemoteRegion& old : target.regions.list) {
     if (old.key != nullptr) window.old_keys.push_back(old.key);  // operations may still use it
   }
@@ -156,8 +158,13 @@ int detach_memory(Window& window, const void* base) {
   return from_engine(canele_memory_free(memory));  // waits for accesses that have begun
 }
 
-int find_region(Window& window, int rank, std::uint64_t low, std::uint64_t high, canele_key_t** key,
-                std::uint64_t* start) {
+int not_attached(int rank, std::uint64_t address, std::uint64_t length) {
+  return fail(MPI_ERR_RMA_RANGE, "rank %d has no attached memory that holds the %llu bytes at 0x%llx", rank,
+              static_cast<unsigned long long>(length), static_cast<unsigned long long>(address));
+}
+
+int find_attached_ranges(Window& window, int rank, std::uint64_t low, std::uint64_t high,
+                         std::vector<AttachedRange>* found) {
   WindowTarget& target = window.targets[rank];
   RegionsHeader header{};
   if (const int code = read_header(target, &header); code != MPI_SUCCESS) return code;
@@ -171,13 +178,11 @@ int find_region(Window& window, int rank, std::uint64_t low, std::uint64_t high,
     if (const int code = install_table(window, target, generation, entries); code != MPI_SUCCESS) return code;
   }
   for (const RemoteRegion& region : target.regions.list) {
-    if (low < region.entry.base || high < low || high > region.entry.base + region.entry.length) continue;
-    *key = region.key;
-    *start = region.entry.start;
-    return MPI_SUCCESS;
+    const RegionEntry& entry = region.entry;
+    const AttachedRange range{entry.base, entry.base + entry.length, entry.start, region.key};
+    if (range.low < high && low < range.high) found->push_back(range);
   }
-  return fail(MPI_ERR_RMA_RANGE, "rank %d has no attached memory that holds the %llu bytes at 0x%llx", rank,
-              static_cast<unsigned long long>(high - low), static_cast<unsigned long long>(low));
+  return low < high && !found->empty() ? MPI_SUCCESS : not_attached(rank, low, high - low);
 }
 
 void detach_all(Window& window) {

@@ -23,10 +23,20 @@ namespace canele::mpi {
 int attach_memory(Window& window, void* base, MPI_Aint size);
 int detach_memory(Window& window, const void* base);
 
-/// Finds the attached memory of a rank that holds the bytes at [low, high) of its address space. The target is ready.
-/// *start gets the address at which the memory of the key begins.
-int find_region(Window& window, int rank, std::uint64_t low, std::uint64_t high, canele_key_t** key,
-                std::uint64_t* start);
+/// Attached memory of a rank, in its address space.
+struct AttachedRange {
+  std::uint64_t low, high;  ///< its addresses are [low, high)
+  std::uint64_t start;      ///< address at which the memory of the key begins
+  canele_key_t* key;
+};
+
+/// Finds the attached memory of a rank that has bytes of [low, high), by ascending addresses: one range if it has all
+/// of them. The target is ready. MPI_ERR_RMA_RANGE: there is none.
+int find_attached_ranges(Window& window, int rank, std::uint64_t low, std::uint64_t high,
+                         std::vector<AttachedRange>* found);
+
+/// Returns MPI_ERR_RMA_RANGE: a rank has not attached all of the `length` bytes at an address.
+int not_attached(int rank, std::uint64_t address, std::uint64_t length);
 
 /// Frees what is attached, and lists the keys that have to be closed.
 void detach_all(Window& window);

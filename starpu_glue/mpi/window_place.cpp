@@ -5,7 +5,6 @@
 
 #include "starpu_glue/mpi/error.hpp"
 #include "starpu_glue/mpi/request.hpp"
-#include "starpu_glue/mpi/window_dynamic.hpp"
 #include "starpu_glue/mpi/window_sync.hpp"
 
 namespace canele::mpi {
@@ -72,19 +71,61 @@ int Place::find_part(const WindowCard& card, const TargetData& data) {
   return MPI_SUCCESS;
 }
 
-/// Finds the data in the memory that a rank has attached. The displacement is its address.
-int Place::find_attached(Window& window, const TargetData& data) {
-  const Bounds bounds = bounds_of(*type_, data.count);
-  const auto address = static_cast<std::uint64_t>(data.displacement);
-  std::uint64_t start = 0;
-  const int code = find_region(window, data.rank, address + static_cast<std::uint64_t>(bounds.low),
-                               address + static_cast<std::uint64_t>(bounds.high), &key_, &start);
-  begin_ = address - start;
-  count_ = data.count;
-  return code;
+const AttachedRange* Place::range_at(std::uint64_t address) const {
+  const auto after =
+      std::upper_bound(ranges_.begin(), ranges_.end(), address,
+                       [](std::uint64_t value, const AttachedRange& range) { return value < range.low; });
+  if (after == ranges_.begin() || std::prev(after)->high <= address) return nullptr;
+  return &*std::prev(after);
 }
 
-int Place::find(Window& window, const TargetData& data) {
+/// Checks that attached memory has each byte of the data, which begins at address `low`, and that the key of an element
+/// has all of its bytes. If one operation can do, the place becomes one of one range.
+int Place::join_ranges(std::uint64_t low, Cut cut) {
+  int parts = 0;
+  key_ = ranges_.front().key;
+  const auto check = [&](const canele_key_t* key, std::uint64_t offset, std::size_t /*from*/,
+                         std::size_t bytes) -> int {
+    if (parts++ == 0) key_ = const_cast<canele_key_t*>(key);
+    if (offset + bytes <= canele_key_length(key)) return MPI_SUCCESS;
+    return fail(MPI_ERR_RMA_RANGE, "an element at rank %d lies in two pieces of attached memory", rank_);
+  };
+  int code = each_block(length(), check);
+  if (code != MPI_SUCCESS) return code;
+  if (cut == Cut::elements && type_->element != nullptr) {
+    const auto pitch = static_cast<std::size_t>(type_->element->extent());
+    parts = 0;
+    unit_ = type_->element->size;
+    code = unit_ == pitch ? each_block(length(), check)
+                          : each_element(length(), [&](canele_key_t* key, std::uint64_t offset, std::size_t from) {
+                              return check(key, offset, from, pitch);
+                            });
+  }
+  if (code != MPI_SUCCESS || parts > 1) return code;
+  begin_ -= range_at(low)->start;
+  ranges_.clear();
+  return MPI_SUCCESS;
+}
+
+/// Finds the data in the memory that a rank has attached. The displacement is its address.
+int Place::find_attached(Window& window, const TargetData& data, Cut cut) {
+  const Bounds bounds = bounds_of(*type_, data.count);
+  const auto address = static_cast<std::uint64_t>(data.displacement);
+  const std::uint64_t low = address + static_cast<std::uint64_t>(bounds.low);
+  const std::uint64_t high = address + static_cast<std::uint64_t>(bounds.high);
+  const int code = find_attached_ranges(window, data.rank, low, high, &ranges_);
+  if (code != MPI_SUCCESS) return code;
+  count_ = data.count;
+  begin_ = address;
+  const AttachedRange first = ranges_.front();
+  if (low < first.low || high > first.high) return join_ranges(low, cut);
+  key_ = first.key;
+  begin_ -= first.start;
+  ranges_.clear();
+  return MPI_SUCCESS;
+}
+
+int Place::find(Window& window, const TargetData& data, Cut cut) {
   Buffer elements;
   if (const int code = get_buffer(nullptr, data.count, data.type, &elements); code != MPI_SUCCESS) return code;
   type_ = elements.type;
@@ -101,11 +142,13 @@ int Place::find(Window& window, const TargetData& data) {
   }
   target_ = &target;
   key_ = target.memory;
-  return elements.size() != 0 && is_dynamic ? find_attached(window, data) : MPI_SUCCESS;
+  rank_ = data.rank;
+  return elements.size() != 0 && is_dynamic ? find_attached(window, data, cut) : MPI_SUCCESS;
 }
 
-int finish_request(const Window& window, const Place& place, AccessRequest* request, int code) {
-  if (code != MPI_SUCCESS || request == nullptr) return code;
+int finish_request(Window& window, const Place& place, AccessRequest* request, int code) {
+  if (code != MPI_SUCCESS) return code;
+  if (request == nullptr) return limit_pending(window, place.rank());
   request->is_posted = true;
   if (place.is_one_block()) return MPI_SUCCESS;
   const canele_access_options_t options = access_options(window);

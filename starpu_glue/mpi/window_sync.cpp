@@ -270,6 +270,12 @@ int make_ready(Window& window, int rank) {
   return MPI_SUCCESS;
 }
 
+int limit_pending(Window& window, int rank) {
+  constexpr std::uint64_t kMost = 4096;
+  if (window.targets[rank].pending.count() < kMost || CallbackScope::here()) return MPI_SUCCESS;
+  return flush_window(window, rank);
+}
+
 int flush_window(Window& window, int rank) { return flush(window, {&rank, 1}); }
 
 int flush_all_of_window(Window& window) {

@@ -132,30 +132,100 @@ static void all_operators(void) {
 
 /* ---- pairs: of which the smallest value wins, with its index */
 
+#define PAIRS(name, type, handle)                                                                                 \
+  static void pairs_of_##name(void) {                                                                             \
+    struct pair {                                                                                                 \
+      type value;                                                                                                 \
+      int index;                                                                                                  \
+    };                                                                                                            \
+    struct part part = make();                                                                                    \
+    struct pair *own = part.memory, mine[3], before[3], found;                                                    \
+    memset(mine, 0, sizeof mine);                                                                                 \
+    memset(before, 0, sizeof before);                                                                             \
+    MPI_Win_fence(0, part.window);                                                                                \
+    for (int i = 0; i < 3; ++i)                                                                                   \
+      own[i].value = 1000, own[i].index = -1, mine[i].value = (type)((rank_ + i) % size_), mine[i].index = rank_; \
+    MPI_Win_fence(0, part.window);                                                                                \
+    for (int rank = 0; rank < size_; ++rank)                                                                      \
+      MPI_Get_accumulate(mine, 3, handle, before, 3, handle, rank, 0, 3, handle, MPI_MINLOC, part.window);        \
+    MPI_Win_fence(0, part.window);                                                                                \
+    for (int i = 0; i < 3; ++i) {                                                                                 \
+      CHECK(own[i].value == 0);                                                                                   \
+      CHECK_EQ(own[i].index, (size_ - i % size_) % size_);                                                        \
+      CHECK(before[i].value == 1000 || before[i].value < size_);                                                  \
+    }                                                                                                             \
+    const int target = (rank_ + 1) % size_;                                                                       \
+    mine[0].value = 7, mine[0].index = 8;                                                                         \
+    MPI_Win_fence(0, part.window);                                                                                \
+    MPI_Accumulate(mine, 1, handle, target, (MPI_Aint)sizeof mine[0], 1, handle, MPI_REPLACE, part.window);       \
+    MPI_Fetch_and_op(NULL, &found, handle, target, (MPI_Aint)sizeof mine[0], MPI_NO_OP, part.window);             \
+    MPI_Win_fence(0, part.window);                                                                                \
+    CHECK(found.value == 7 && found.index == 8 && own[1].value == 7 && own[1].index == 8);                        \
+    CHECK(own[0].value == 0 && own[2].value == 0);                                                                \
+    MPI_Win_free(&part.window);                                                                                   \
+  }
+
+PAIRS(int, int, MPI_2INT)
+PAIRS(short, short, MPI_SHORT_INT)
+PAIRS(long, long, MPI_LONG_INT)
+PAIRS(float, float, MPI_FLOAT_INT)
+PAIRS(double, double, MPI_DOUBLE_INT)
+PAIRS(long_double, long double, MPI_LONG_DOUBLE_INT)
+
 static void pairs(void) {
-  struct pair {
-    double value;
-    int index;
-  };
-  struct part part = make();
-  struct pair *own = part.memory, mine[3], before[3];
-  memset(mine, 0, sizeof mine);
-  memset(before, 0, sizeof before);
-  MPI_Win_fence(0, part.window);
-  for (int i = 0; i < 3; ++i)
-    own[i].value = 1000, own[i].index = -1, mine[i].value = (rank_ + i) % size_, mine[i].index = rank_;
-  MPI_Win_fence(0, part.window);
-  for (int rank = 0; rank < size_; ++rank) {
-    MPI_Get_accumulate(mine, 3, MPI_DOUBLE_INT, before, 3, MPI_DOUBLE_INT, rank, 0, 3, MPI_DOUBLE_INT, MPI_MINLOC,
-                       part.window);
+  pairs_of_int();
+  pairs_of_short();
+  pairs_of_long();
+  pairs_of_float();
+  pairs_of_double();
+  pairs_of_long_double();
+}
+
+/* Pairs with gaps between them, at every side: the first two of three are compared. */
+#define PAIRS_WITH_GAPS(name, type, handle)                                                                    \
+  static void gaps_of_##name(void) {                                                                           \
+    enum { N = 9 };                                                                                            \
+    struct pair {                                                                                              \
+      type value;                                                                                              \
+      int index;                                                                                               \
+    };                                                                                                         \
+    struct part part = make();                                                                                 \
+    struct pair *own = part.memory, mine[N], before[N];                                                        \
+    const int target = (rank_ + 1) % size_, origin = (rank_ + size_ - 1) % size_;                              \
+    MPI_Datatype two_of_three;                                                                                 \
+    MPI_Type_vector(N / 3, 2, 3, handle, &two_of_three);                                                       \
+    MPI_Type_commit(&two_of_three);                                                                            \
+    MPI_Win_fence(0, part.window);                                                                             \
+    for (int i = 0; i < N; ++i) {                                                                              \
+      own[i].value = (type)(i % 2 == 0 ? 90 : 10), own[i].index = -i;                                          \
+      mine[i].value = 50, mine[i].index = 100 * rank_ + i;                                                     \
+      before[i].value = 3, before[i].index = 3;                                                                \
+    }                                                                                                          \
+    MPI_Win_fence(0, part.window);                                                                             \
+    MPI_Get_accumulate(mine, 1, two_of_three, before, 1, two_of_three, target, 0, 1, two_of_three, MPI_MAXLOC, \
+                       part.window);                                                                           \
+    MPI_Win_fence(0, part.window);                                                                             \
+    for (int i = 0; i < N; ++i) {                                                                              \
+      const int is_changed = i % 3 < 2 && i % 2 == 1;                                                          \
+      CHECK(own[i].value == (is_changed ? 50 : i % 2 == 0 ? 90 : 10));                                         \
+      CHECK_EQ(own[i].index, is_changed ? 100 * origin + i : -i);                                              \
+      CHECK(before[i].value == (i % 3 == 2 ? 3 : i % 2 == 0 ? 90 : 10));                                       \
+      CHECK_EQ(before[i].index, i % 3 == 2 ? 3 : -i);                                                          \
+    }                                                                                                          \
+    MPI_Type_free(&two_of_three);                                                                              \
+    MPI_Win_free(&part.window);                                                                                \
   }
-  MPI_Win_fence(0, part.window);
-  for (int i = 0; i < 3; ++i) {
-    CHECK(own[i].value == 0);
-    CHECK_EQ(own[i].index, (size_ - i % size_) % size_);
-    CHECK(before[i].value == 1000 || before[i].value < size_);
-  }
-  MPI_Win_free(&part.window);
+
+PAIRS_WITH_GAPS(int, int, MPI_2INT)
+PAIRS_WITH_GAPS(short, short, MPI_SHORT_INT)
+PAIRS_WITH_GAPS(double, double, MPI_DOUBLE_INT)
+PAIRS_WITH_GAPS(long_double, long double, MPI_LONG_DOUBLE_INT)
+
+static void pairs_with_gaps(void) {
+  gaps_of_int();
+  gaps_of_short();
+  gaps_of_double();
+  gaps_of_long_double();
 }
 
 /* ---- gaps at every side */
@@ -307,6 +377,7 @@ int main(int argc, char **argv) {
     all_operators();
 #ifndef OPEN_MPI /* 4.1 returns wrong pairs */
     pairs();
+    pairs_with_gaps();
 #endif
     gaps();
     chains(20, 0);

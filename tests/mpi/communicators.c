@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Communicators: dup, split, create_group; messages of one are never seen in another; ranks are translated.
+ * Communicators: dup, split, create, create_group; groups; messages of one are never seen in another; ranks are
+ * translated.
  */
 #include "check.h"
 
@@ -121,6 +122,146 @@ static void groups(void) {
   free(all);
 }
 
+static int has(MPI_Group group, const int *ranks, int count) {
+  MPI_Group world;
+  int size, *own = malloc(sizeof *own * (size_t)(count + 1)), *all = malloc(sizeof *all * (size_t)(count + 1)),
+            same = 1;
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_size(group, &size);
+  for (int i = 0; i < count; ++i) own[i] = i;
+  if (size == count) MPI_Group_translate_ranks(group, count, own, world, all);
+  for (int i = 0; i < count && size == count; ++i) same = same && all[i] == ranks[i];
+  MPI_Group_free(&world);
+  free(own);
+  free(all);
+  return same && size == count;
+}
+
+static int class_of(int code) {
+  int result;
+  MPI_Error_class(code, &result);
+  return result;
+}
+
+/* Every second rank, and all others. */
+static void ranges(void) {
+  MPI_Group world, even, odd, part, empty;
+  int up[][3] = {{0, size_ - 1, 2}}, down[][3] = {{(size_ - 1) / 2 * 2, 0, -2}}, *evens, *odds, n = 0, m = 0, result;
+  evens = malloc(sizeof *evens * (size_t)size_);
+  odds = malloc(sizeof *odds * (size_t)size_);
+  for (int rank = 0; rank < size_; ++rank) rank % 2 == 0 ? (evens[n++] = rank) : (odds[m++] = rank);
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_range_incl(world, 1, up, &even);
+  CHECK(has(even, evens, n));
+  MPI_Group_range_excl(world, 1, down, &odd);
+  CHECK(has(odd, odds, m));
+  CHECK((odd == MPI_GROUP_EMPTY) == (m == 0));
+  MPI_Group_excl(world, n, evens, &part);
+  CHECK(has(part, odds, m));
+  MPI_Group_compare(part, odd, &result);
+  CHECK_EQ(result, MPI_IDENT);
+  MPI_Group_compare(world, even, &result);
+  CHECK_EQ(result, size_ == 1 ? MPI_IDENT : MPI_UNEQUAL);
+  if (part != MPI_GROUP_EMPTY) MPI_Group_free(&part);
+  MPI_Group_range_incl(world, 1, down, &part);
+  for (int i = 0; i < n; ++i) odds[i] = evens[n - 1 - i];
+  CHECK(has(part, odds, n));
+  MPI_Group_compare(part, even, &result);
+  CHECK_EQ(result, n == 1 ? MPI_IDENT : MPI_SIMILAR);
+  MPI_Group_free(&part);
+  MPI_Group_excl(world, 0, NULL, &part);
+  CHECK_EQ((MPI_Group_compare(part, world, &result), result), MPI_IDENT);
+  MPI_Group_free(&part);
+  MPI_Group_range_incl(world, 0, NULL, &empty);
+  CHECK(empty == MPI_GROUP_EMPTY);
+  if (odd != MPI_GROUP_EMPTY) MPI_Group_free(&odd);
+  MPI_Group_free(&even);
+  MPI_Group_free(&world);
+  free(evens);
+  free(odds);
+}
+
+#ifndef OPEN_MPI
+static void wrong_groups(void) {
+  MPI_Group world, part;
+  MPI_Comm comm;
+  const int twice[] = {0, 0}, far = size_;
+  int still[][3] = {{0, 0, 0}}, beyond[][3] = {{0, size_, 1}}, again[][3] = {{0, 0, 1}, {0, 0, 1}};
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  CHECK_EQ(class_of(MPI_Group_excl(world, 1, &far, &part)), MPI_ERR_RANK);
+  if (size_ > 1) CHECK_EQ(class_of(MPI_Group_excl(world, 2, twice, &part)), MPI_ERR_RANK);
+  CHECK_EQ(class_of(MPI_Group_excl(world, -1, &far, &part)), MPI_ERR_ARG);
+  CHECK_EQ(class_of(MPI_Group_range_incl(world, 1, still, &part)), MPI_ERR_ARG);
+  CHECK_EQ(class_of(MPI_Group_range_excl(world, 1, still, &part)), MPI_ERR_ARG);
+  CHECK_EQ(class_of(MPI_Group_range_incl(world, 1, beyond, &part)), MPI_ERR_RANK);
+  CHECK_EQ(class_of(MPI_Group_range_excl(world, 1, beyond, &part)), MPI_ERR_RANK);
+  CHECK_EQ(class_of(MPI_Group_range_incl(world, 2, again, &part)), MPI_ERR_RANK);
+  CHECK_EQ(class_of(MPI_Group_range_excl(world, -1, still, &part)), MPI_ERR_ARG);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  if (size_ > 1) { /* a group of ranks that the communicator does not have */
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    CHECK_EQ(class_of(MPI_Comm_create(MPI_COMM_SELF, world, &comm)), MPI_ERR_GROUP);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+  }
+  MPI_Group_free(&world);
+}
+#endif
+
+/* All ranks call MPI_Comm_create, with one group or with several that have no rank in common. */
+static void created(void) {
+  MPI_Group world, part;
+  MPI_Comm comm;
+  int *chosen = malloc(sizeof *chosen * (size_t)size_), count = 0;
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  for (int rank = size_ - 1; rank >= 0; --rank) {
+    if (rank % 2 == rank_ % 2) chosen[count++] = rank;
+  }
+  MPI_Group_incl(world, count, chosen, &part);
+  for (int round = 0; round < 3; ++round) {
+    MPI_Comm_create(MPI_COMM_WORLD, part, &comm);
+    CHECK_EQ(size_of(comm), count);
+    talk(comm, chosen);
+    MPI_Comm_free(&comm);
+  }
+  MPI_Group_free(&part);
+  const int first = 0;
+  MPI_Group_incl(world, 1, &first, &part);
+  MPI_Comm_create(MPI_COMM_WORLD, part, &comm);
+  CHECK((comm == MPI_COMM_NULL) == (rank_ != 0));
+  if (rank_ == 0) MPI_Comm_free(&comm);
+  MPI_Comm_create(MPI_COMM_WORLD, MPI_GROUP_EMPTY, &comm);
+  CHECK(comm == MPI_COMM_NULL);
+  MPI_Group_free(&part);
+  MPI_Group_free(&world);
+  free(chosen);
+}
+
+/* Ranks that can share memory make a shared window together. */
+static void split_by_type(void) {
+  MPI_Comm comm, none;
+  MPI_Win window;
+  int *memory, *first, unit;
+  MPI_Aint size;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, -rank_, MPI_INFO_NULL, &comm);
+  MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL, comm, &memory, &window);
+  *memory = rank_;
+  MPI_Win_fence(0, window);
+  MPI_Win_shared_query(window, 0, &size, &unit, &first);
+  CHECK(*first >= rank_); /* the key turns the order round */
+  MPI_Win_free(&window);
+  const int expected = getenv("CANELE_TEST_APART") == NULL ? size_ : 1; /* run_mpi.py keeps the ranks apart */
+  CHECK_EQ(size_of(comm), expected);
+  CHECK_EQ(rank_in(comm), expected == 1 ? 0 : size_ - 1 - rank_);
+  MPI_Comm_free(&comm);
+  MPI_Comm_split_type(MPI_COMM_WORLD, rank_ == 0 ? MPI_UNDEFINED : MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &none);
+  CHECK((none == MPI_COMM_NULL) == (rank_ == 0));
+  if (none != MPI_COMM_NULL) MPI_Comm_free(&none);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  CHECK_EQ(class_of(MPI_Comm_split_type(MPI_COMM_WORLD, -77, 0, MPI_INFO_NULL, &none)), MPI_ERR_ARG);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 /* Freed while a receive is pending: the message still arrives. */
 static void freed_early(void) {
   MPI_Comm copy;
@@ -172,6 +313,12 @@ int main(int argc, char **argv) {
   isolation();
   splitting();
   groups();
+  ranges();
+#ifndef OPEN_MPI /* 4.1 does not check them */
+  wrong_groups();
+#endif
+  created();
+  split_by_type();
   freed_early();
   many();
   properties();

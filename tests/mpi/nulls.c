@@ -50,11 +50,14 @@ static void environment(void) {
 static void communicators(void) {
   const MPI_Comm world = MPI_COMM_WORLD;
   MPI_Group group;
+  int range[1][3] = {{0, 0, 1}};
   MPI_Comm_group(world, &group);
   REFUSED(MPI_Comm_rank(world, NULL));
   REFUSED(MPI_Comm_size(world, NULL));
   REFUSED(MPI_Comm_dup(world, NULL));
   REFUSED(MPI_Comm_split(world, 0, 0, NULL));
+  REFUSED(MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, NULL));
+  REFUSED(MPI_Comm_create(world, group, NULL));
   REFUSED(MPI_Comm_create_group(world, group, 0, NULL));
   REFUSED(MPI_Comm_free(NULL));
   REFUSED(MPI_Comm_compare(world, world, NULL));
@@ -69,6 +72,13 @@ static void communicators(void) {
   REFUSED(MPI_Group_rank(group, NULL));
   REFUSED(MPI_Group_incl(group, 1, NULL, &group));
   REFUSED(MPI_Group_incl(group, 1, &zero, NULL));
+  REFUSED(MPI_Group_excl(group, 1, NULL, &group));
+  REFUSED(MPI_Group_excl(group, 1, &zero, NULL));
+  REFUSED(MPI_Group_range_incl(group, 1, NULL, &group));
+  REFUSED(MPI_Group_range_incl(group, 1, range, NULL));
+  REFUSED(MPI_Group_range_excl(group, 1, NULL, &group));
+  REFUSED(MPI_Group_range_excl(group, 1, range, NULL));
+  REFUSED(MPI_Group_compare(group, group, NULL));
   REFUSED(MPI_Group_translate_ranks(group, 1, NULL, group, &value));
   REFUSED(MPI_Group_translate_ranks(group, 1, &zero, group, NULL));
   REFUSED(MPI_Group_free(NULL));
@@ -167,6 +177,14 @@ static void types(void) {
   REFUSED(MPI_Type_create_hindexed(1, NULL, &start_at, MPI_INT, &type));
   REFUSED(MPI_Type_create_hindexed(1, &one, NULL, MPI_INT, &type));
   REFUSED(MPI_Type_create_hindexed(1, &one, &start_at, MPI_INT, NULL));
+  REFUSED(MPI_Type_create_indexed_block(1, 1, NULL, MPI_INT, &type));
+  REFUSED(MPI_Type_create_indexed_block(1, 1, &zero, MPI_INT, NULL));
+  REFUSED(MPI_Type_create_hindexed_block(1, 1, NULL, MPI_INT, &type));
+  REFUSED(MPI_Type_create_hindexed_block(1, 1, &start_at, MPI_INT, NULL));
+  REFUSED(MPI_Type_create_subarray(1, NULL, &one, &zero, MPI_ORDER_C, MPI_INT, &type));
+  REFUSED(MPI_Type_create_subarray(1, &one, NULL, &zero, MPI_ORDER_C, MPI_INT, &type));
+  REFUSED(MPI_Type_create_subarray(1, &one, &one, NULL, MPI_ORDER_C, MPI_INT, &type));
+  REFUSED(MPI_Type_create_subarray(1, &one, &one, &zero, MPI_ORDER_C, MPI_INT, NULL));
   REFUSED(MPI_Type_create_struct(1, NULL, &start_at, &element, &type));
   REFUSED(MPI_Type_create_struct(1, &one, NULL, &element, &type));
   REFUSED(MPI_Type_create_struct(1, &one, &start_at, NULL, &type));

@@ -214,6 +214,38 @@ static void many_types(void) {
 }
 
 /* Each rank has its own displacement unit, and writes to all others. */
+/* A block of a matrix goes to another place of the next rank's matrix, and comes back from there. */
+static void blocks_of_a_matrix(void) {
+  enum { ROWS = 40, COLUMNS = 50, HIGH = 7, WIDE = 11 };
+  const int sizes[] = {ROWS, COLUMNS}, block[] = {HIGH, WIDE}, here[] = {20, 30}, there[] = {3, 5};
+  static int mine[ROWS][COLUMNS], back[ROWS][COLUMNS];
+  struct part part = make(sizeof mine, sizeof(int));
+  int(*own)[COLUMNS] = part.memory;
+  MPI_Datatype from, to;
+  MPI_Type_create_subarray(2, sizes, block, here, MPI_ORDER_C, MPI_INT, &from);
+  MPI_Type_create_subarray(2, sizes, block, there, MPI_ORDER_C, MPI_INT, &to);
+  MPI_Type_commit(&from);
+  MPI_Type_commit(&to);
+  for (int i = 0; i < ROWS * COLUMNS; ++i) mine[i / COLUMNS][i % COLUMNS] = number_at(rank_, i);
+  memset(back, 0, sizeof back);
+  MPI_Win_fence(0, part.window);
+  MPI_Put(mine, 1, from, next(), 0, 1, to, part.window);
+  MPI_Win_fence(0, part.window);
+  MPI_Get(back, 1, from, next(), 0, 1, to, part.window);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, part.window);
+  MPI_Type_free(&from);
+  MPI_Type_free(&to);
+  for (int row = 0; row < ROWS; ++row) {
+    for (int column = 0; column < COLUMNS; ++column) {
+      const int r = row - there[0], c = column - there[1], is_put = r >= 0 && r < HIGH && c >= 0 && c < WIDE;
+      CHECK_EQ(own[row][column], is_put ? number_at(before(), (r + here[0]) * COLUMNS + c + here[1]) : 0);
+      const int y = row - here[0], x = column - here[1], is_got = y >= 0 && y < HIGH && x >= 0 && x < WIDE;
+      CHECK_EQ(back[row][column], is_got ? mine[row][column] : 0);
+    }
+  }
+  drop(&part);
+}
+
 static void units(void) {
   int *parts = calloc((size_t)size_, sizeof *parts);
   MPI_Win window;
@@ -483,6 +515,7 @@ static void all(void) {
   types(0);
   types(1);
   many_types();
+  blocks_of_a_matrix();
   exclusive_counter(200);
   shared_and_exclusive(100);
   several_locks();

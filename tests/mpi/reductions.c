@@ -130,6 +130,8 @@ static void locations(MPI_Comm comm, int rank, int size) {
   LOCATE(double, MPI_DOUBLE_INT);
   LOCATE(long, MPI_LONG_INT);
   LOCATE(int, MPI_2INT);
+  LOCATE(short, MPI_SHORT_INT);
+  LOCATE(long double, MPI_LONG_DOUBLE_INT);
   struct {
     double value;
     int index, own;

@@ -67,19 +67,23 @@ class Apart(unittest.TestCase):
 
     UNSHARE = ("unshare", "--user", "--map-root-user", "--fork", "--pid", "--mount-proc")
 
-    def run_apart(self, program, processes=2):
+    def run_apart(self, program, processes=2, **variables):
         if SANITIZED:
             self.skipTest("the sanitizers need the outer /proc")
         if not shutil.which("unshare") or run(*self.UNSHARE, "true").returncode != 0:
             self.skipTest("this machine has no namespaces for it")
         return run(RUN, "-n", str(processes), *self.UNSHARE, os.path.join(BIN, program),
-                   env={**os.environ, "CANELE_DRIVERS": "tcp"})
+                   env={**os.environ, "CANELE_DRIVERS": "tcp", **variables})
 
     def test_windows(self):
         """Locks, too, are taken by packets here."""
         for program in ("mpi_windows", "mpi_one_sided", "mpi_accumulates", "mpi_active_target", "mpi_dynamic_windows"):
             result = self.run_apart(program)
             self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_ranks_that_share_no_memory_are_split(self):
+        result = self.run_apart("mpi_communicators", CANELE_TEST_APART="1")
+        self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_they_cannot_share_memory(self):
         result = self.run_apart("mpi_shared_windows")

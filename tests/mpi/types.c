@@ -45,6 +45,8 @@ static MPI_Datatype record_type(void) {
 static void extents(void) {
   MPI_Datatype type, inner, resized;
   check_extent(MPI_DOUBLE_INT, 12, 0, 16, 0, 12);
+  check_extent(MPI_SHORT_INT, 6, 0, 8, 0, 8);
+  check_extent(MPI_LONG_DOUBLE_INT, sizeof(long double) + 4, 0, 2 * sizeof(long double), 0, sizeof(long double) + 4);
   MPI_Type_contiguous(5, MPI_INT, &type);
   check_extent(type, 20, 0, 20, 0, 20);
   MPI_Type_free(&type);
@@ -202,6 +204,132 @@ static void indexed(void) {
   }
 }
 
+/* Blocks of equal lengths, described in four ways. */
+static void equal_blocks(void) {
+  const int lengths[] = {3, 3, 3}, places[] = {10, 0, 13};
+  const MPI_Aint bytes[] = {40, 0, 52};
+  int memory[20], expected[9], packed[9], numbers[5], integers, addresses, types, combiner, room = 0;
+  MPI_Aint found[3];
+  MPI_Datatype type, child;
+  for (int i = 0; i < 20; ++i) memory[i] = i;
+  MPI_Type_indexed(3, lengths, places, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  MPI_Pack(memory, 1, type, expected, sizeof expected, &room, MPI_COMM_WORLD);
+  MPI_Type_free(&type);
+  for (int by_bytes = 0; by_bytes < 2; ++by_bytes) {
+    if (by_bytes) {
+      MPI_Type_create_hindexed_block(3, 3, bytes, MPI_INT, &type);
+    } else {
+      MPI_Type_create_indexed_block(3, 3, places, MPI_INT, &type);
+    }
+    MPI_Type_commit(&type);
+    check_extent(type, 36, 0, 64, 0, 64);
+    MPI_Sendrecv(memory, 1, type, rank_, 0, packed, 9, MPI_INT, rank_, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    CHECK(memcmp(packed, expected, sizeof packed) == 0);
+    MPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+    CHECK_EQ(combiner, by_bytes ? MPI_COMBINER_HINDEXED_BLOCK : MPI_COMBINER_INDEXED_BLOCK);
+    CHECK(integers == (by_bytes ? 2 : 5) && addresses == (by_bytes ? 3 : 0) && types == 1);
+    MPI_Type_get_contents(type, integers, addresses, 1, numbers, found, &child);
+    CHECK(numbers[0] == 3 && numbers[1] == 3 && child == MPI_INT);
+    for (int i = 0; i < 3; ++i) CHECK(by_bytes ? found[i] == bytes[i] : numbers[2 + i] == places[i]);
+    MPI_Type_free(&type);
+  }
+  MPI_Type_create_indexed_block(0, 3, NULL, MPI_INT, &type);
+  check_extent(type, 0, 0, 0, 0, 0);
+  MPI_Type_free(&type);
+}
+
+/* Two blocks of an array of three dimensions, of elements of `element` bytes, in either order. */
+static void subarray(int order, MPI_Datatype element, int bytes) {
+  enum { A = 4, B = 5, C = 6, X = 2, Y = 3, Z = 4, BYTES = 12 };
+  const int sizes[] = {A, B, C}, parts[] = {X, Y, Z}, starts[] = {1, 0, 2};
+  static char array[2 * A * B * C * BYTES], packed[2 * X * Y * Z * BYTES], back[sizeof array], expected[sizeof array];
+  const int whole = A * B * C * bytes, part = X * Y * Z * bytes;
+  int numbers[11], integers, addresses, types, combiner, size;
+  MPI_Datatype type, child;
+  MPI_Type_create_subarray(3, sizes, parts, starts, order, element, &type);
+  MPI_Type_commit(&type);
+  MPI_Type_size(element, &size);
+  MPI_Aint lower, extent;
+  MPI_Type_get_extent(type, &lower, &extent);
+  CHECK(lower == 0 && extent == whole);
+  MPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+  CHECK(combiner == MPI_COMBINER_SUBARRAY && integers == 11 && addresses == 0 && types == 1);
+  MPI_Type_get_contents(type, 11, 0, 1, numbers, NULL, &child);
+  CHECK(numbers[0] == 3 && numbers[10] == order);
+  for (int i = 0; i < 3; ++i)
+    CHECK(numbers[1 + i] == sizes[i] && numbers[4 + i] == parts[i] && numbers[7 + i] == starts[i]);
+  fill(array, sizeof array, 3);
+  memset(back, 0, sizeof back);
+  memset(expected, 0, sizeof expected);
+  char *to = packed;
+  /* The first index is the outer one in C, the inner one in Fortran. */
+  for (int n = 0; n < 2 * X * Y * Z; ++n) {
+    const int which = n / (X * Y * Z), k = n % (X * Y * Z);
+    const int x = order == MPI_ORDER_C ? k / (Y * Z) : k % X, y = order == MPI_ORDER_C ? k / Z % Y : k / X % Y;
+    const int z = order == MPI_ORDER_C ? k % Z : k / (X * Y), a = x + 1, b = y, c = z + 2;
+    const int at = order == MPI_ORDER_C ? (a * B + b) * C + c : (c * B + b) * A + a;
+    for (int i = 0; i < size / 4; ++i, to += 4) { /* every second number of the element */
+      memcpy(to, array + which * whole + at * bytes + 8 * i, 4);
+      memcpy(expected + which * whole + at * bytes + 8 * i, to, 4);
+    }
+  }
+  static char sent[sizeof packed];
+  int position = 0;
+  MPI_Pack(array, 2, type, sent, sizeof sent, &position, MPI_COMM_WORLD);
+  CHECK_EQ(position, 2 * part / bytes * size);
+  CHECK(memcmp(sent, packed, (size_t)position) == 0);
+  const int next = (rank_ + 1) % size_, before = (rank_ + size_ - 1) % size_;
+  MPI_Sendrecv(array, 2, type, next, 0, back, 2, type, before, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  CHECK(memcmp(back, expected, sizeof back) == 0);
+  MPI_Type_free(&type);
+}
+
+static void subarrays(void) {
+  const int size = 10, part = 4, start = 3, everything = 10, zero = 0;
+  MPI_Datatype type, two_of_three;
+  MPI_Type_create_subarray(1, &size, &part, &start, MPI_ORDER_C, MPI_INT, &type);
+  check_extent(type, 16, 0, 40, 12, 16);
+  MPI_Type_free(&type);
+  MPI_Type_create_subarray(1, &size, &everything, &zero, MPI_ORDER_FORTRAN, MPI_INT, &type);
+  check_extent(type, 40, 0, 40, 0, 40);
+  MPI_Type_free(&type);
+  MPI_Type_vector(2, 1, 2, MPI_INT, &two_of_three);
+  subarray(MPI_ORDER_C, MPI_INT, 4);
+  subarray(MPI_ORDER_FORTRAN, MPI_INT, 4);
+  subarray(MPI_ORDER_C, two_of_three, 12);
+  subarray(MPI_ORDER_FORTRAN, two_of_three, 12);
+  MPI_Type_free(&two_of_three);
+}
+
+#ifndef OPEN_MPI
+static int class_of(int code) {
+  int result;
+  MPI_Error_class(code, &result);
+  return result;
+}
+
+static void wrong_arguments(void) {
+  const int size = 10, part = 4, start = 3, none = 0, minus = -1, large = 11, far = 7, places[] = {0, 5};
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  CHECK_EQ(class_of(MPI_Type_create_subarray(0, &size, &part, &start, MPI_ORDER_C, MPI_INT, &type)), MPI_ERR_ARG);
+  CHECK_EQ(class_of(MPI_Type_create_subarray(1, &none, &part, &start, MPI_ORDER_C, MPI_INT, &type)), MPI_ERR_ARG);
+  CHECK_EQ(class_of(MPI_Type_create_subarray(1, &size, &none, &start, MPI_ORDER_C, MPI_INT, &type)), MPI_ERR_ARG);
+  CHECK_EQ(class_of(MPI_Type_create_subarray(1, &size, &large, &none, MPI_ORDER_C, MPI_INT, &type)), MPI_ERR_ARG);
+  CHECK_EQ(class_of(MPI_Type_create_subarray(1, &size, &part, &minus, MPI_ORDER_C, MPI_INT, &type)), MPI_ERR_ARG);
+  CHECK_EQ(class_of(MPI_Type_create_subarray(1, &size, &part, &far, MPI_ORDER_C, MPI_INT, &type)), MPI_ERR_ARG);
+  CHECK_EQ(class_of(MPI_Type_create_subarray(1, &size, &part, &start, -5, MPI_INT, &type)), MPI_ERR_ARG);
+  CHECK_EQ(class_of(MPI_Type_create_subarray(1, &size, &part, &start, MPI_ORDER_C, MPI_DATATYPE_NULL, &type)),
+           MPI_ERR_TYPE);
+  CHECK_EQ(class_of(MPI_Type_create_indexed_block(-1, 2, places, MPI_INT, &type)), MPI_ERR_COUNT);
+  CHECK_EQ(class_of(MPI_Type_create_indexed_block(2, -2, places, MPI_INT, &type)), MPI_ERR_ARG);
+  CHECK_EQ(class_of(MPI_Type_create_indexed_block(2, 2, places, MPI_DATATYPE_NULL, &type)), MPI_ERR_TYPE);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  CHECK(type == MPI_DATATYPE_NULL);
+}
+#endif
+
 static void packing(void) {
   char buffer[256];
   int position = 0, room, numbers[3] = {1, 2, 3}, back[3] = {0};
@@ -248,6 +376,11 @@ int main(int argc, char **argv) {
   records(1);
   records(20000);
   indexed();
+  equal_blocks();
+  subarrays();
+#ifndef OPEN_MPI /* 4.1 takes an array of no dimensions */
+  wrong_arguments();
+#endif
   packing();
   absolute();
   return finish();

@@ -97,6 +97,9 @@ enum { MPI_IDENT = 0, MPI_CONGRUENT = 1, MPI_SIMILAR = 2, MPI_UNEQUAL = 3 };
 #define MPI_ERRORS_ARE_FATAL ((MPI_Errhandler)0x60000000)
 #define MPI_ERRORS_RETURN ((MPI_Errhandler)0x60000001)
 
+/* For MPI_Comm_split_type: ranks that can share memory. */
+#define MPI_COMM_TYPE_SHARED 1
+
 /* Attributes of a communicator, for MPI_Comm_get_attr. */
 #define MPI_TAG_UB 0x64400001
 #define MPI_WTIME_IS_GLOBAL 0x64400002
@@ -169,6 +172,8 @@ enum { MPI_WIN_SEPARATE = 1, MPI_WIN_UNIFIED };
 #define MPI_DOUBLE_INT ((MPI_Datatype)0x30000022)
 #define MPI_LONG_INT ((MPI_Datatype)0x30000023)
 #define MPI_2INT ((MPI_Datatype)0x30000024)
+#define MPI_SHORT_INT ((MPI_Datatype)0x30000025)
+#define MPI_LONG_DOUBLE_INT ((MPI_Datatype)0x30000026)
 
 #define MPI_OP_NULL ((MPI_Op)0)
 #define MPI_SUM ((MPI_Op)0x40000001)
@@ -197,8 +202,14 @@ enum {
   MPI_COMBINER_INDEXED,
   MPI_COMBINER_HINDEXED,
   MPI_COMBINER_STRUCT,
-  MPI_COMBINER_RESIZED
+  MPI_COMBINER_RESIZED,
+  MPI_COMBINER_INDEXED_BLOCK,
+  MPI_COMBINER_HINDEXED_BLOCK,
+  MPI_COMBINER_SUBARRAY
 };
+/* Order of the elements of an array. */
+#define MPI_ORDER_C 56
+#define MPI_ORDER_FORTRAN 57
 
 /* Error classes. A returned code is its class. MPI_Error_string adds the detail of the calling thread. */
 enum {
@@ -274,6 +285,8 @@ CANELE_MPI_DECLARE(int, Comm_rank, (MPI_Comm comm, int *rank))
 CANELE_MPI_DECLARE(int, Comm_size, (MPI_Comm comm, int *size))
 CANELE_MPI_DECLARE(int, Comm_dup, (MPI_Comm comm, MPI_Comm *copy))
 CANELE_MPI_DECLARE(int, Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm *part))
+CANELE_MPI_DECLARE(int, Comm_split_type, (MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *part))
+CANELE_MPI_DECLARE(int, Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm *created))
 CANELE_MPI_DECLARE(int, Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *created))
 CANELE_MPI_DECLARE(int, Comm_free, (MPI_Comm * comm))
 CANELE_MPI_DECLARE(int, Comm_compare, (MPI_Comm first, MPI_Comm second, int *result))
@@ -288,6 +301,10 @@ CANELE_MPI_DECLARE(MPI_Comm, Comm_f2c, (MPI_Fint comm))
 CANELE_MPI_DECLARE(int, Group_size, (MPI_Group group, int *size))
 CANELE_MPI_DECLARE(int, Group_rank, (MPI_Group group, int *rank))
 CANELE_MPI_DECLARE(int, Group_incl, (MPI_Group group, int count, const int *ranks, MPI_Group *part))
+CANELE_MPI_DECLARE(int, Group_excl, (MPI_Group group, int count, const int *ranks, MPI_Group *part))
+CANELE_MPI_DECLARE(int, Group_range_incl, (MPI_Group group, int count, int ranges[][3], MPI_Group *part))
+CANELE_MPI_DECLARE(int, Group_range_excl, (MPI_Group group, int count, int ranges[][3], MPI_Group *part))
+CANELE_MPI_DECLARE(int, Group_compare, (MPI_Group first, MPI_Group second, int *result))
 CANELE_MPI_DECLARE(int, Group_translate_ranks,
                    (MPI_Group from, int count, const int *ranks, MPI_Group to, int *translated))
 CANELE_MPI_DECLARE(int, Group_free, (MPI_Group * group))
@@ -438,6 +455,13 @@ CANELE_MPI_DECLARE(int, Type_indexed,
 CANELE_MPI_DECLARE(int, Type_create_hindexed,
                    (int count, const int *blocks, const MPI_Aint *displacements, MPI_Datatype element,
                     MPI_Datatype *type))
+CANELE_MPI_DECLARE(int, Type_create_indexed_block,
+                   (int count, int block, const int *displacements, MPI_Datatype element, MPI_Datatype *type))
+CANELE_MPI_DECLARE(int, Type_create_hindexed_block,
+                   (int count, int block, const MPI_Aint *displacements, MPI_Datatype element, MPI_Datatype *type))
+CANELE_MPI_DECLARE(int, Type_create_subarray,
+                   (int dimensions, const int *sizes, const int *subsizes, const int *starts, int order,
+                    MPI_Datatype element, MPI_Datatype *type))
 CANELE_MPI_DECLARE(int, Type_create_struct,
                    (int count, const int *blocks, const MPI_Aint *displacements, const MPI_Datatype *elements,
                     MPI_Datatype *type))
