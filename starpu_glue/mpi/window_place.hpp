@@ -131,8 +131,8 @@ inline canele_request_t* request_of_block(const Place& place, const AccessReques
   return request != nullptr && place.is_one_block() ? request->request : nullptr;
 }
 /// Completes the request of a call whose blocks are posted, with result `code`. If the only block does not have it, it
-/// is that of a flush behind all blocks. Without a request (nullptr), waits if very many operations are pending. Returns
-/// an MPI code.
+/// is that of a flush behind all blocks. Without a request (nullptr), waits if very many operations are pending.
+/// Returns an MPI code.
 int finish_request(Window& window, const Place& place, AccessRequest* request, int code);
 
 /// The data of an origin, cut into parts as the target's blocks need them.

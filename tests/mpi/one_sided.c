@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include "check.h"
 
@@ -478,6 +479,27 @@ static void threads(void) {
 
 /* ---- a target that computes */
 
+/* Operations that no flush ends take limited memory. */
+static void many_without_a_flush(void) {
+#ifdef CANELE_MPI
+  enum { OPERATIONS = 100000, MOST_KB = 32768 };
+  struct part part = make(8, 1);
+  *(uint64_t *)part.memory = 7;
+  MPI_Barrier(MPI_COMM_WORLD);
+  uint64_t got = 0;
+  struct rusage before, after;
+  getrusage(RUSAGE_SELF, &before);
+  MPI_Win_lock_all(0, part.window);
+  for (int i = 0; i < OPERATIONS; ++i) MPI_Get(&got, 8, MPI_BYTE, size_ - 1, 0, 8, MPI_BYTE, part.window);
+  MPI_Win_unlock_all(part.window);
+  getrusage(RUSAGE_SELF, &after);
+  CHECK(got == 7);
+  CHECK(after.ru_maxrss - before.ru_maxrss < MOST_KB);
+  MPI_Barrier(MPI_COMM_WORLD);
+  drop(&part);
+#endif
+}
+
 /* The first rank calls no MPI function until the last one has changed a word in its part. */
 static void computing_target(void) {
 #ifdef CANELE_MPI /* others may need calls of the target */
@@ -529,6 +551,7 @@ static void all(void) {
   spin_lock(MPI_UINT64_T, 8, 20);
 #endif
   threads();
+  many_without_a_flush();
   computing_target();
 }
 
