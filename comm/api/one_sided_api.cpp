@@ -116,11 +116,11 @@ int canele_lane_close(canele_lane_t* lane) try {
   return caught();
 }
 
-int canele_lane_flushed(const canele_lane_t* lane) try {
-  constexpr const char* call = "canele_lane_flushed";
+int canele_lane_try_flush(canele_lane_t* lane) try {
+  constexpr const char* call = "canele_lane_try_flush";
   if (lane == nullptr) return missing(call, "lane");
   if (fork::in_child) return reject_in_child(call);
-  return post::is_flushed(lane_of(lane)) ? 1 : 0;
+  return post::flush_at_once(lane_of(lane)) ? 1 : 0;
 } catch (...) {
   return caught();
 }

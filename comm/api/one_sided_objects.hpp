@@ -23,9 +23,6 @@ inline const one_sided::RemoteKey& key_of(const canele_key_t* key) {
   return *reinterpret_cast<const one_sided::RemoteKey*>(key);
 }
 inline one_sided::Lane& lane_of(canele_lane_t* lane) { return *reinterpret_cast<one_sided::Lane*>(lane); }
-inline const one_sided::Lane& lane_of(const canele_lane_t* lane) {
-  return *reinterpret_cast<const one_sided::Lane*>(lane);
-}
 
 /// Holds the engine's lock in a scope.
 class CANELE_SCOPED_CAPABILITY EngineGuard {

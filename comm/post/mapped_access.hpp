@@ -35,14 +35,9 @@ inline void note_posted(one_sided::Lane& lane, bool flush) {
     lane.just_flushed.store(flush, std::memory_order_relaxed);
 }
 
-/// Returns whether a flush of the lane has nothing to wait for and no error to tell.
-inline bool is_flushed(const one_sided::Lane& lane) {
-  return lane.all.load(std::memory_order_acquire) == 0;  // release: confirm()
-}
-
 /// Flushes the lane if there is nothing to wait for. Else returns false.
 inline bool flush_at_once(one_sided::Lane& lane) {
-  if (!is_flushed(lane)) return false;
+  if (lane.all.load(std::memory_order_acquire) != 0) return false;  // release: confirm()
   note_posted(lane, true);
   return true;
 }

@@ -170,6 +170,7 @@ struct Window {
   std::vector<int> origins;               ///< the group of MPI_Win_post
   bool is_posted = false;                 ///< from MPI_Win_post to MPI_Win_wait
   std::vector<std::unique_ptr<KeptData>> kept;
+  std::atomic<bool> has_kept{false};  ///< of `kept`; also read without the mutex
   InfoPairs hints;
   std::vector<WindowAttribute> attributes;  ///< one thread at a time, as MPI says
   // Of a dynamic window.
@@ -207,11 +208,6 @@ inline canele_access_options_t access_options(const Window& window) {
   options.struct_size = sizeof options;
   options.lane = window.lane;
   return options;
-}
-
-/// Counts an operation that was posted to the engine, unless it is over already: the calling thread has made it.
-inline void note_posted(const Window& window, WindowTarget& target) {
-  if (canele_lane_flushed(window.lane) != 1) target.pending.note_posted();
 }
 
 /// Waits for an operation on a rank of the job. Returns an MPI code.

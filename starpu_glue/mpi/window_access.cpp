@@ -30,8 +30,8 @@ int post_blocks(Window& window, PostFunction post, Source& source, const Place& 
         const canele_data_t data = source.part(from, bytes);
         return from_engine(post(key, offset, &data, &options, whole));
       });
-  note_posted(window, *place.target());
-  source.posted(window, *place.target());
+  source.posted(window);
+  place.target()->pending.note_posted();
   return finish_request(window, place, request, code);
 }
 
@@ -103,7 +103,7 @@ int post_atomic(Window& window, const Element& element, canele_atomic_operation 
   const canele_access_options_t options = access_options(window);
   const int error = canele_atomic(element.place.key(), element.offset, operation, element.size, operand, compare,
                                   result, &options, nullptr);
-  note_posted(window, target);
+  target.pending.note_posted();
   return error == CANELE_OK ? limit_pending(window, element.place.rank()) : from_engine(error);
 }
 

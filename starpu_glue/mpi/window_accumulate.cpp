@@ -95,7 +95,7 @@ int post_accumulates(Window& window, const Accumulate& call, char* before, Opera
                                          before != nullptr ? before + from : nullptr, &options, request));
   };
   const int code = call.place.each_block(call.length, post);
-  note_posted(window, *call.place.target());
+  call.place.target()->pending.note_posted();
   return code;
 }
 
@@ -113,7 +113,7 @@ int accumulate_in_place(Window& window, Accumulate& call, int rank, AccessReques
     code = post_accumulates(
         window, call, before, [&source](std::size_t from, std::size_t bytes) { return source.part(from, bytes); },
         whole);
-    source.posted(window, *call.place.target());
+    source.posted(window);
   }
   return finish_request(window, call.place, request, code);
 }
@@ -147,7 +147,7 @@ int accumulate_copies(Window& window, Accumulate& call, int rank) {
         canele_accumulate(key, offset, &data, call.operation, call.element, before.get() + place, &options, nullptr));
   };
   const int posted = call.place.each_element(call.length, post);
-  note_posted(window, *call.place.target());
+  call.place.target()->pending.note_posted();
   const int code = flush_window(window, rank);  // also after an error: the copies end here
   if (posted != MPI_SUCCESS || code != MPI_SUCCESS) return posted != MPI_SUCCESS ? posted : code;
   for (std::size_t i = 0; i < count && call.result.type != nullptr; ++i)
@@ -175,7 +175,7 @@ int accumulate_word(Window& window, Accumulate& call, canele_atomic_operation op
   if (request != nullptr) request->is_posted = true;
   const int error = canele_atomic(call.place.key(), call.place.offset(), operation, size, word_at(&operand, size), 0,
                                   before, &options, request != nullptr ? request->request : nullptr);
-  note_posted(window, target);
+  target.pending.note_posted();
   if (error != CANELE_OK || request != nullptr) return from_engine(error);
   return limit_pending(window, call.place.rank());
 }

@@ -37,6 +37,7 @@ KeptData* keep(Window& window, int rank, const Buffer& buffer, const Payload& pa
   if (is_full) flush_all_of_window(window);
   const std::lock_guard guard(window.mutex);
   window.kept.push_back(std::make_unique<KeptData>(rank, payload, const_cast<Type&>(*buffer.type)));
+  window.has_kept.store(true, std::memory_order_release);  // pairs with take_descriptions()
   return window.kept.back().get();
 }
 
@@ -167,13 +168,10 @@ canele_data_t Source::part(std::size_t from, std::size_t length) {
   return canele_data_segments(slice_segments, kept_->slices.back().get(), length);
 }
 
-void Source::posted(Window& window, WindowTarget& target) {
+void Source::posted(Window& window) {
   if (kept_ == nullptr) return;
-  {
-    const std::lock_guard guard(window.mutex);
-    kept_->is_posted = true;
-  }
-  target.pending.note_posted();
+  const std::lock_guard guard(window.mutex);
+  kept_->is_posted = true;
 }
 
 }  // namespace canele::mpi

@@ -144,8 +144,8 @@ class Source {
   std::size_t length() const { return payload_.length; }
   /// Returns the bytes [from, from + length) of the packed data.
   canele_data_t part(std::size_t from, std::size_t length);
-  /// Tells that all operations are posted: the next flush of the target ends the use of the description.
-  void posted(Window& window, WindowTarget& target);
+  /// Tells that all operations are posted: the next flush ends the use of the description.
+  void posted(Window& window);
 
  private:
   Payload payload_;

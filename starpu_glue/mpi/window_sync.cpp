@@ -110,7 +110,7 @@ int release(const Window& window, WindowTarget& target) {
   const canele_access_options_t options = access_options(window);
   const int error = canele_atomic(target.control, offsetof(WindowControl, lock), operation, sizeof operand, operand, 0,
                                   nullptr, &options, nullptr);
-  note_posted(window, target);
+  target.pending.note_posted();
   return from_engine(error);
 }
 
@@ -151,13 +151,15 @@ const char* name_of(Epoch epoch) {
 
 /// Returns the data that posted operations on these targets refer to. It may be freed when they are over.
 std::vector<std::unique_ptr<KeptData>> take_descriptions(Window& window, std::span<const int> ranks) {
-  const std::lock_guard guard(window.mutex);
   std::vector<std::unique_ptr<KeptData>> taken;
+  if (!window.has_kept.load(std::memory_order_acquire)) return taken;  // pairs with keep()
+  const std::lock_guard guard(window.mutex);
   for (std::unique_ptr<KeptData>& data : window.kept) {
     if (data->is_posted && std::find(ranks.begin(), ranks.end(), data->rank) != ranks.end())
       taken.push_back(std::move(data));
   }
   if (!taken.empty()) std::erase(window.kept, nullptr);
+  if (window.kept.empty()) window.has_kept.store(false, std::memory_order_relaxed);
   return taken;
 }
 
@@ -204,29 +206,36 @@ int flush_rank(const Window& window, int rank) {
   return error != CANELE_OK ? from_engine(error) : await_access(request, rank);
 }
 
+/// Waits for what was posted to these targets.
+int await_posted(Window& window, std::span<const int> ranks) {
+  if (canele_lane_try_flush(window.lane) == 1) return MPI_SUCCESS;  // the posting threads have made all of it
+  if (ranks.size() == 1 && !window.is_joint) return flush_rank(window, window.comm->world_rank(ranks.front()));
+  Flushes flushes(window);
+  for (const int rank : ranks) {
+    const WindowTarget& target = window.targets[rank];
+    if (!target.pending.any()) continue;
+    flushes.post(window.comm->world_rank(rank));
+    if (window.is_joint) flushes.post(canele_key_rank(target.memory));  // that rank serves the memory of all
+  }
+  return flushes.wait();
+}
+
 /// Waits for the operations on these targets.
 int flush(Window& window, std::span<const int> ranks) {
   if (std::none_of(ranks.begin(), ranks.end(), [&](int rank) { return window.targets[rank].pending.any(); }))
     return MPI_SUCCESS;
   const auto over = take_descriptions(window, ranks);
-  if (ranks.size() == 1 && !window.is_joint) {
+  if (ranks.size() == 1) {
     PendingOperations& pending = window.targets[ranks.front()].pending;
     const std::uint64_t posted = pending.posted();
-    const int code = flush_rank(window, window.comm->world_rank(ranks.front()));
+    const int code = await_posted(window, ranks);
     pending.note_over(posted);
     return code;
   }
-  std::vector<std::pair<PendingOperations*, std::uint64_t>> covered;
-  Flushes flushes(window);
-  for (const int rank : ranks) {
-    WindowTarget& target = window.targets[rank];
-    if (!target.pending.any()) continue;
-    covered.emplace_back(&target.pending, target.pending.posted());
-    flushes.post(window.comm->world_rank(rank));
-    if (window.is_joint) flushes.post(canele_key_rank(target.memory));  // that rank serves the memory of all
-  }
-  const int code = flushes.wait();
-  for (const auto& [pending, posted] : covered) pending->note_over(posted);
+  std::vector<std::uint64_t> posted;
+  for (const int rank : ranks) posted.push_back(window.targets[rank].pending.posted());
+  const int code = await_posted(window, ranks);
+  for (std::size_t i = 0; i < ranks.size(); ++i) window.targets[ranks[i]].pending.note_over(posted[i]);
   return code;
 }
 

@@ -103,9 +103,10 @@ CANELE_API int canele_lane_open(canele_engine_t *engine, canele_lane_t **lane);
 /** Closes a lane. CANELE_EBUSY while its operations are pending. */
 CANELE_API int canele_lane_close(canele_lane_t *lane);
 
-/** Returns 1 if a flush of the lane has nothing to wait for and no error to tell, whatever its rank; else 0. Reads one
- * word, and makes no progress. Does not block. CANELE_EINVAL: lane is NULL. */
-CANELE_API int canele_lane_flushed(const canele_lane_t *lane);
+/** Flushes the lane, to all ranks, if it has nothing to wait for and no error to tell: returns 1. Else returns 0, with
+ * no effect; canele_flush waits. Makes no progress, and costs a few instructions. Does not block. CANELE_EINVAL: lane
+ * is NULL. */
+CANELE_API int canele_lane_try_flush(canele_lane_t *lane);
 
 /* -------------------------------------------------------------------------------------------- notifications */
 

@@ -156,8 +156,8 @@ class lane {
     detail::close_when_idle(engine_, "a lane in use", [this] { return canele_lane_close(native_); });
   }
 
-  /// Returns whether a flush has nothing to wait for and no error to tell: see canele_lane_flushed.
-  bool flushed() const noexcept { return canele_lane_flushed(native_) == 1; }
+  /// Flushes the lane if it has nothing to wait for and no error to tell. Else returns false, with no effect.
+  bool try_flush() noexcept { return canele_lane_try_flush(native_) == 1; }
   /// Returns the handle for functions of one_sided.h.
   canele_lane_t* native() const noexcept { return native_; }
 

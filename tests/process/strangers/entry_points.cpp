@@ -257,7 +257,7 @@ void add_one_sided() {
   ADD(refused, canele_flush, e, Any<int>{world.peer}, usual, request);
   ADD(refused, canele_notification_close, e, Any<std::uint32_t>{world.slot});
   ADD(refused, canele_lane_close, world.lane);
-  ADD(refused, canele_lane_flushed, world.lane);
+  ADD(refused, canele_lane_try_flush, world.lane);
   ADD(refused, canele_key_close, world.key);
   ADD(refused, canele_memory_free, world.memory);
 }
