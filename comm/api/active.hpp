@@ -15,6 +15,8 @@
 // threads at a time. It serves a slot when no earlier one has an unfinished message of the same source. That keeps the
 // order of every source, and a long message delays no other source.
 //
+// If the program allows it, the thread that completes a slot calls the handler at once, whatever the other slots do.
+//
 // A message lies in a block (state/active_blocks). A slot whose block was kept, or is in a queue, gets another one
 // before it is posted again.
 //
@@ -23,7 +25,7 @@
 // Rejected: a path of their own in the engine. It would need flow control of its own.
 #pragma once
 
-#include <canele/canele.h>
+#include <canele/active_message.h>
 
 #include <atomic>
 #include <cstddef>
@@ -31,6 +33,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "comm/engine/engine.hpp"
@@ -61,6 +64,8 @@ struct Slot {
   ActiveBlock* large = nullptr;      ///< of a message whose payload does not fit `block`
   iovec pieces[2]{};
   canele_iov_t vector{};
+  canele_data_t placed{};       ///< the payload, if the program has described its place
+  std::size_t head_length = 0;  ///< of such a message
 
   /// The block that has the message.
   ActiveBlock& message_block() { return large != nullptr ? *large : *block; }
@@ -69,6 +74,7 @@ struct Slot {
 /// Where the messages of an id go: to the program's functions, or to a queue.
 struct ActiveTarget {
   canele_am_handler_t program{};
+  canele_am_options_t options{};
   CompletionQueue* queue = nullptr;
   void* user = nullptr;  ///< of the entries
 };
@@ -95,6 +101,9 @@ class Handler final : public ActiveReceiver {
   bool post_or_wait(Slot& slot);
   void open(Slot& slot);
   void* memory_for(Slot& slot);
+  canele_data_t place(Slot& slot, std::size_t head_length);
+  bool is_placed_by_program(Slot& slot);
+  bool is_concurrent() const { return (target_.options.flags & CANELE_AM_CONCURRENT) != 0; }
   void finish(Slot& slot);
   void serve(Slot& slot);
   void deliver(Slot& slot);
@@ -123,6 +132,10 @@ struct ActiveMessages {
   Session* session = nullptr;  ///< carries the messages
   std::map<std::uint64_t, std::unique_ptr<Handler>> handlers;
 };
+
+/// Lists the pieces of a message from `offset` on: head, then payload. Returns their number, at most `max`.
+int message_segments(std::span<const std::byte> head, const canele_data_t& payload, std::size_t offset, iovec* out,
+                     int max);
 
 /// Returns the session's active messages, made at first use. nullptr: *code is the error.
 std::shared_ptr<ActiveMessages> active_of(Session& session, int* code);

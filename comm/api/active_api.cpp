@@ -10,6 +10,7 @@
 
 #include "comm/api/active.hpp"
 #include "comm/api/api.hpp"
+#include "comm/state/payload.hpp"
 
 namespace canele::comm::api {
 
@@ -35,7 +36,25 @@ std::shared_ptr<ActiveMessages> active_of(Session& session, int* code) {
   return active->session == nullptr ? nullptr : active;
 }
 
+int message_segments(std::span<const std::byte> head, const canele_data_t& payload, std::size_t offset, iovec* out,
+                     int max) {
+  int count = 0;
+  if (offset < head.size() && max > 0) {
+    out[count++] = {const_cast<std::byte*>(head.data()) + offset, head.size() - offset};
+    offset = head.size();
+  }
+  std::size_t covered = 0;
+  const std::size_t from = offset - head.size();
+  return count + data::pieces(payload, from, payload.length - from, out + count, max - count, &covered);
+}
+
 namespace {
+
+/// Lists the pieces of a message whose payload the program has placed.
+int slot_segments(const void* context, std::size_t offset, iovec* out, int max) {
+  const auto& slot = *static_cast<const Slot*>(context);
+  return message_segments({slot.block->head, slot.head_length}, slot.placed, offset, out, max);
+}
 
 /// Records whether the id has a handler from now on. Messages to an id without one wait for the next handler, or for
 /// the end of the session.
@@ -128,15 +147,41 @@ void Handler::open(Slot& slot) {
   slot.told = true;
   slot.block->set(
       {envelope.source, id_, head + am_word, header_length, nullptr, envelope.length - head_length, CANELE_OK});
+  const canele_data_t whole = place(slot, head_length);
+  slot.source.store(envelope.source, std::memory_order_release);
+  canele_receive_bind(&slot.request, &whole);
+}
+
+/// Finds memory for the payload. Returns where the whole message goes.
+canele_data_t Handler::place(Slot& slot, std::size_t head_length) {
+  if (is_placed_by_program(slot)) {
+    slot.head_length = head_length;
+    return canele_data_segments(slot_segments, &slot, head_length + slot.placed.length);
+  }
   void* const memory = memory_for(slot);
   canele_am_message_t& message = slot.message_block().message;
   message.payload = memory;
   slot.pieces[0] = {slot.message_block().head, head_length};
   slot.pieces[1] = {memory, memory == nullptr ? 0 : message.payload_length};
   slot.vector = {slot.pieces, 2};
-  slot.source.store(envelope.source, std::memory_order_release);
-  const canele_data_t whole = canele_data_iov(&slot.vector);
-  canele_receive_bind(&slot.request, &whole);
+  return canele_data_iov(&slot.vector);
+}
+
+/// Asks the program for a description of the payload's place. Returns false if it gives none.
+bool Handler::is_placed_by_program(Slot& slot) {
+  canele_am_message_t& message = slot.block->message;
+  if (target_.options.place_data == nullptr || message.payload_length <= ActiveBlock::small) return false;
+  slot.placed = {};
+  if (target_.options.place_data(&message, &slot.placed, target_.program.argument) == 0) return false;
+  slot.block->is_elsewhere = true;
+  if (slot.placed.length != message.payload_length || check_data(&slot.placed, "place_data") != CANELE_OK) {
+    session_.context->log(LogLevel::error, "place_data of active message " + std::to_string(id_) + " describes " +
+                                               std::to_string(slot.placed.length) + " bytes; expected: " +
+                                               std::to_string(message.payload_length) + " in valid pieces");
+    slot.placed = canele_data_contiguous(nullptr, 0);
+    message.error = CANELE_EINVAL;
+  }
+  return true;
 }
 
 /// Returns the memory of the payload. NULL: there is no payload, or no memory for it.
@@ -146,7 +191,8 @@ void* Handler::memory_for(Slot& slot) {
   if (length == 0) return nullptr;
   if (length <= ActiveBlock::small) return slot.block->payload();
   const canele_am_handler_t& program = target_.program;
-  void* const memory = program.place == nullptr ? nullptr : program.place(&message, program.argument);
+  const bool asks = program.place != nullptr && target_.options.place_data == nullptr;
+  void* const memory = !asks ? nullptr : program.place(&message, program.argument);
   if (memory != nullptr) return memory;
   slot.large = ActiveBlock::make(length);
   if (slot.large == nullptr) {
@@ -171,6 +217,7 @@ void Handler::finish(Slot& slot) {
   auto posted = Slot::State::posted;
   const bool stopped = !slot.state.compare_exchange_strong(posted, Slot::State::idle);
   slot.ended = stopped || status.cancelled != 0;  // cancelled: by stop(), or by the end of the engine
+  if (is_concurrent() && std::exchange(slot.told, false)) deliver(slot);
   slot.ready.store(true, std::memory_order_release);
   if (claim()) serve_in_turn(1);
 }
@@ -207,13 +254,13 @@ bool Handler::serve_one() {
     Slot& slot = **at;
     const bool ready = slot.ready.load(std::memory_order_acquire);   // partner: finish()
     const int source = slot.source.load(std::memory_order_acquire);  // partner: open()
-    if (ready && std::find(unfinished, end, source) == end) {
+    if (ready && (is_concurrent() || std::find(unfinished, end, source) == end)) {
       slot.ready.store(false, std::memory_order_relaxed);
       posted_.erase(at);
       serve(slot);
       return true;
     }
-    if (!ready && source == Slot::unknown) return false;  // it may have a message of any source
+    if (!ready && source == Slot::unknown && !is_concurrent()) return false;  // it may have a message of any source
     *end++ = source;
   }
   return false;
@@ -311,17 +358,41 @@ int stop_active_messages(Session& session) {
 using namespace canele::comm;
 using namespace canele::comm::api;
 
-int canele_am_register(canele_session_t* session, uint64_t id, const canele_am_handler_t* handler) try {
+namespace {
+
+int register_program(const char* call, canele_session_t* session, std::uint64_t id, const canele_am_handler_t* handler,
+                     const canele_am_options_t* options) {
   if (session == nullptr || handler == nullptr || handler->struct_size < sizeof *handler ||
       handler->arrived == nullptr) {
-    return error(CANELE_EINVAL,
-                 "canele_am_register: session, handler, its struct_size and its function `arrived` must be given");
+    return error(CANELE_EINVAL, call, "session, handler, its struct_size and its function `arrived` must be given");
   }
-  if (const int code =
-          check_size(handler, handler->struct_size, sizeof *handler, "canele_am_register", "canele_am_handler_t");
+  if (const int code = check_size(handler, handler->struct_size, sizeof *handler, call, "canele_am_handler_t");
       code != CANELE_OK)
     return code;
-  return register_handler(session_of(session), id, {*handler, nullptr, nullptr}, "canele_am_register");
+  canele_am_options_t known{};
+  if (options != nullptr) {
+    if (const int code = check_size(options, options->struct_size, sizeof *options, call, "canele_am_options_t");
+        code != CANELE_OK)
+      return code;
+    known = *options;
+  }
+  if ((known.flags & ~static_cast<unsigned>(CANELE_AM_CONCURRENT)) != 0)
+    return error(CANELE_EINVAL, std::string(call) + ": options->flags is " + std::to_string(known.flags) +
+                                    "; expected: flags of enum canele_am_flags");
+  return register_handler(session_of(session), id, {*handler, known, nullptr, nullptr}, call);
+}
+
+}  // namespace
+
+int canele_am_register(canele_session_t* session, uint64_t id, const canele_am_handler_t* handler) try {
+  return register_program("canele_am_register", session, id, handler, nullptr);
+} catch (...) {
+  return caught();
+}
+
+int canele_am_register_with(canele_session_t* session, uint64_t id, const canele_am_handler_t* handler,
+                            const canele_am_options_t* options) try {
+  return register_program("canele_am_register_with", session, id, handler, options);
 } catch (...) {
   return caught();
 }

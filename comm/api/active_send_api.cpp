@@ -30,14 +30,7 @@ static_assert(sizeof(Sending) <= sizeof(canele_am_t) && offsetof(Sending, reques
 /// Lists the pieces of a message: head, then payload.
 int sending_segments(const void* context, std::size_t offset, iovec* out, int max) {
   const auto& sending = *static_cast<const Sending*>(context);
-  int count = 0;
-  if (offset < sending.head_length && max > 0) {
-    out[count++] = {const_cast<std::byte*>(sending.head) + offset, sending.head_length - offset};
-    offset = sending.head_length;
-  }
-  std::size_t covered = 0;
-  const std::size_t from = offset - sending.head_length;
-  return count + data::pieces(sending.payload, from, sending.payload.length - from, out + count, max - count, &covered);
+  return message_segments({sending.head, sending.head_length}, sending.payload, offset, out, max);
 }
 
 int check_am_header(const void* header, std::size_t length, const char* call) {
@@ -182,7 +175,7 @@ int canele_am_inject(canele_session_t* session, int destination, uint64_t id, co
 int canele_am_open(canele_session_t* session, uint64_t id, canele_queue_t* queue, void* user) try {
   constexpr const char* call = "canele_am_open";
   if (session == nullptr || queue == nullptr) return missing(call, "session and queue");
-  return register_handler(session_of(session), id, {{}, &queue_of(queue), user}, call);
+  return register_handler(session_of(session), id, {{}, {}, &queue_of(queue), user}, call);
 } catch (...) {
   return caught();
 }
@@ -194,8 +187,8 @@ int canele_am_keep(const canele_am_message_t* message, void** payload) try {
   ActiveBlock& block = *ActiveBlock::of(message);
   if (block.mark != ActiveBlock::valid || block.call == nullptr)
     return error(CANELE_ESTATE, call, "the message is kept already, or its handler has returned");
-  if (message->payload != nullptr && message->payload != block.payload())
-    return error(CANELE_EINVAL, call, "the payload lies in memory that `place` has returned");
+  if (block.is_elsewhere || (message->payload != nullptr && message->payload != block.payload()))
+    return error(CANELE_EINVAL, call, "the payload lies in memory of the program, which `place` has told");
   if (!block.call->blocks.keep(block)) return error(CANELE_ENOMEM, call, "no memory for the next message");
   *payload = block.payload();
   return CANELE_OK;

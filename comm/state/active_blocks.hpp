@@ -52,6 +52,7 @@ struct alignas(16) ActiveBlock : QueueNode {
   ActiveBlock* next_free = nullptr;
   ActiveMessage message{{}, this};
   bool large = false;          ///< of one message, not of the list
+  bool is_elsewhere = false;   ///< the program has described pieces for the payload
   ActiveCall* call = nullptr;  ///< set while its handler may keep it
   alignas(16) std::byte head[head_room];
 
@@ -62,7 +63,10 @@ struct alignas(16) ActiveBlock : QueueNode {
   static ActiveBlock* of(const canele_am_message_t* message) {
     return static_cast<const ActiveMessage*>(message)->block;
   }
-  void set(const canele_am_message_t& content) { static_cast<canele_am_message_t&>(message) = content; }
+  void set(const canele_am_message_t& content) {
+    static_cast<canele_am_message_t&>(message) = content;
+    is_elsewhere = false;
+  }
 
   /// Returns a block with room for a payload, or nullptr if there is no memory.
   static ActiveBlock* make(std::size_t room);

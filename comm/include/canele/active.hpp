@@ -4,7 +4,8 @@
 // beside <canele/canele.hpp>.
 //
 // Threads: any, as in canele.h; but one object is used by one thread at a time. The function of a handler runs on any
-// thread that makes progress, for one message at a time. Messages that go to a queue run nothing.
+// thread that makes progress, for one message at a time unless its options say otherwise. Messages that go to a queue
+// run nothing.
 //
 //     // On the receiving rank: a function, or a queue.
 //     canele::handler told(session, 7, [](const canele_am_message_t& message) { ... });
@@ -87,14 +88,21 @@ class active_message {
   bool pending_ = false;
 };
 
+/// How a handler is called.
+struct handler_options {
+  bool concurrent = false;  ///< its calls may overlap: see CANELE_AM_CONCURRENT
+};
+
 /// Calls a function for the active messages of one id during its lifetime: see canele_am_register. The function must
 /// neither throw nor block. A handler must be destroyed before its session, and not inside a callback.
 class handler {
  public:
-  handler(session& owner, std::uint64_t id, std::function<void(const canele_am_message_t&)> arrived)
+  handler(session& owner, std::uint64_t id, std::function<void(const canele_am_message_t&)> arrived,
+          const handler_options& options = {})
       : session_(owner), id_(id), arrived_(std::move(arrived)) {
     const canele_am_handler_t native = {sizeof native, call, nullptr, this};
-    detail::check(canele_am_register(session_.native(), id_, &native), "canele_am_register");
+    const canele_am_options_t how = {sizeof how, options.concurrent ? unsigned{CANELE_AM_CONCURRENT} : 0u, nullptr};
+    detail::check(canele_am_register_with(session_.native(), id_, &native, &how), "canele_am_register_with");
   }
   handler(const handler&) = delete;
   handler& operator=(const handler&) = delete;

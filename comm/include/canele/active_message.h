@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * active_message.h - active messages beyond those of canele.h: delivered to a queue, kept by the program, sent with a
- * completion or without a request.
+ * active_message.h - active messages beyond those of canele.h: handled by several threads at a time, placed in pieces,
+ * delivered to a queue, kept by the program, sent with a completion or without a request.
  *
  * A task runtime takes its messages on its own thread, and keeps their payload for as long as a task needs it. No copy
  * is made: the payload stays where it has arrived. A message of up to 1,024 bytes then takes some 1,500 bytes.
@@ -21,6 +21,29 @@
 extern "C" {
 #endif
 
+/** Flags of canele_am_options_t. */
+enum canele_am_flags {
+  /** Calls of `arrived` may overlap, on several threads, and need not be in the order of their source. */
+  CANELE_AM_CONCURRENT = 1
+};
+
+/** How a handler is called. Set struct_size = sizeof(canele_am_options_t); zero is the default of every other field.
+ *
+ * place_data is asked instead of the handler's `place`, for a payload of more than 1,024 bytes, with the handler's
+ * argument. It describes in *where the memory for message->payload_length bytes, which may be several pieces, and
+ * returns 1; 0: the library allocates the memory. The pieces, and what *where refers to, must live until `arrived` is
+ * called, whose message then has payload = NULL. If *where is invalid or has another length, the payload is dropped,
+ * and `arrived` has error = CANELE_EINVAL. */
+typedef struct canele_am_options {
+  size_t struct_size;
+  uint32_t flags; /**< of enum canele_am_flags */
+  int (*place_data)(const canele_am_message_t *message, canele_data_t *where, void *argument);
+} canele_am_options_t;
+
+/** Like canele_am_register, with options (NULL: none). CANELE_EINVAL: also for unknown flags. */
+CANELE_API int canele_am_register_with(canele_session_t *session, uint64_t id, const canele_am_handler_t *handler,
+                                       const canele_am_options_t *options);
+
 /** Adds the messages to `id` of this session to `queue`, in place of a handler. An entry has kind
  * CANELE_ENTRY_ACTIVE_MESSAGE, `user`, `source`, `tag` = id, `error` as canele_am_message_t has it, `length` of the
  * payload in bytes, and `payload`. The payload, also one of 0 bytes, belongs to the program until canele_am_release.
@@ -32,7 +55,7 @@ CANELE_API int canele_am_open(canele_session_t *session, uint64_t id, canele_que
 /** Keeps the message that a handler's `arrived` is called with. Called within that call. *payload is where the payload
  * lies (aligned to 16 bytes); it belongs to the program until canele_am_release. No copy is made. CANELE_ESTATE: the
  * call has returned, or the message is kept already. CANELE_EINVAL: `place` gave the memory, which is the program's
- * anyway. CANELE_ENOMEM: the message is not kept. */
+ * anyway; so did place_data. CANELE_ENOMEM: the message is not kept. */
 CANELE_API int canele_am_keep(const canele_am_message_t *message, void **payload);
 
 /** Returns the header of a message that the program keeps, and writes its length in bytes to *length (may be NULL).

@@ -161,6 +161,7 @@ void add_messages() {
   ADD(refused, canele_iprobe, s, peer, tag, mask, &found, Optional<canele_status_t*>{&status});
   ADD(refused, canele_improbe, s, peer, tag, mask, &found, request, Optional<canele_status_t*>{&status});
   ADD(refused, canele_am_register, s, Any<std::uint64_t>{9}, &handler);
+  ADD(refused, canele_am_register_with, s, Any<std::uint64_t>{10}, &handler, Optional<canele_am_options_t*>{nullptr});
   ADD(refused, canele_am_send, s, peer, Any<std::uint64_t>{9}, world.bytes, Length{8}, Optional<canele_data_t*>{&data},
       Optional<canele_send_options_t*>{nullptr}, Fresh<canele_am_t>{});
   ADD(refused, canele_am_unregister, s, Any<std::uint64_t>{9});

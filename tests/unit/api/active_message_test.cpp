@@ -4,10 +4,12 @@
 // thread, over shared memory and over TCP.
 #include <canele/active_message.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <deque>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "unit/engine/local_job.hpp"
@@ -312,6 +314,108 @@ TEST_P(ActiveMessage, WhatCannotBeKeptIsSaid) {
   EXPECT_EQ(canele_am_header(other + 512, nullptr), nullptr);
   EXPECT_EQ(canele_am_release(nullptr), CANELE_EINVAL);
   EXPECT_EQ(canele_am_open(session(1), 5, nullptr, nullptr), CANELE_EINVAL);
+}
+
+/// What the handlers of the two tests below share.
+struct Placed {
+  Bytes low, high;  // the payload, in two pieces
+  iovec pieces[2] = {};
+  canele_iov_t vector{};
+  std::size_t longer = 0;  // by which the description is wrong
+  int asked = 0, arrived = 0, error = CANELE_OK, kept = CANELE_OK;
+  bool has_payload = false;
+};
+
+/// A payload goes to the pieces that the program describes, short ones and refused ones to memory of the library.
+TEST_P(ActiveMessage, PayloadsArePlacedInPieces) {
+  Placed placed;
+  const canele_am_handler_t handler = {sizeof handler,
+                                       [](const canele_am_message_t* message, void* argument) {
+                                         auto& all = *static_cast<Placed*>(argument);
+                                         void* payload = nullptr;
+                                         ++all.arrived;
+                                         all.error = message->error;
+                                         all.has_payload = message->payload != nullptr;
+                                         if (!all.has_payload) all.kept = canele_am_keep(message, &payload);
+                                       },
+                                       nullptr, &placed};
+  canele_am_options_t options{};
+  options.struct_size = sizeof options;
+  options.place_data = [](const canele_am_message_t* message, canele_data_t* where, void* argument) {
+    auto& all = *static_cast<Placed*>(argument);
+    ++all.asked;
+    if (message->header_length == 0) return 0;
+    const std::size_t half = message->payload_length / 2;
+    all.low.assign(half, 0);
+    all.high.assign(message->payload_length - half + all.longer, 0);
+    all.pieces[0] = {all.low.data(), all.low.size()};
+    all.pieces[1] = {all.high.data(), all.high.size()};
+    all.vector = {all.pieces, 2};
+    *where = canele_data_iov(&all.vector);
+    return 1;
+  };
+  ASSERT_EQ(canele_am_register_with(session(1), 3, &handler, &options), CANELE_OK) << canele_error_detail();
+  int arrived = 0, asked = 0;
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1024}, std::size_t{1025}, std::size_t{300'000}}) {
+    for (const Bytes& header : {Bytes{}, Bytes{1}}) {
+      for (const std::size_t longer : {0u, 8u}) {
+        placed.longer = longer;
+        const Bytes sent = pattern(length, static_cast<unsigned>(length));
+        canele_am_t message{};
+        ASSERT_EQ(send(0, 1, 3, header, sent, message), CANELE_OK);
+        ++arrived;
+        asked += length > 1024;
+        ASSERT_TRUE(job_.until([&] { return placed.arrived == arrived; }) && job_.finish(message.request));
+        EXPECT_EQ(placed.asked, asked);
+        const bool described = length > 1024 && !header.empty();
+        EXPECT_EQ(placed.has_payload, length != 0 && !described);
+        EXPECT_EQ(placed.error, described && longer != 0 ? CANELE_EINVAL : CANELE_OK);
+        if (!described) continue;
+        EXPECT_EQ(placed.kept, CANELE_EINVAL);
+        if (longer != 0) continue;
+        Bytes got = placed.low;
+        got.insert(got.end(), placed.high.begin(), placed.high.end());
+        EXPECT_EQ(got, sent);
+      }
+    }
+  }
+  options.flags = 2;
+  EXPECT_EQ(canele_am_register_with(session(1), 4, &handler, &options), CANELE_EINVAL);
+}
+
+/// Two calls of a handler wait for each other, on two threads. They would never end one after the other.
+TEST_P(ActiveMessage, ConcurrentCallsOverlap) {
+  struct Meeting {
+    std::atomic<int> inside{0}, met{0};
+  } meeting;
+  const canele_am_handler_t handler = {sizeof handler,
+                                       [](const canele_am_message_t*, void* argument) {
+                                         auto& both = *static_cast<Meeting*>(argument);
+                                         ++both.inside;
+                                         while (both.inside.load() < 2) std::this_thread::yield();
+                                         ++both.met;
+                                       },
+                                       nullptr, &meeting};
+  canele_am_options_t options{};
+  options.struct_size = sizeof options;
+  options.flags = CANELE_AM_CONCURRENT;
+  ASSERT_EQ(canele_am_register_with(session(1), 3, &handler, &options), CANELE_OK) << canele_error_detail();
+  for (int round = 0; round < 20; ++round) {
+    meeting.inside = 0;
+    meeting.met = 0;
+    canele_am_t messages[2] = {};
+    for (canele_am_t& one : messages) ASSERT_EQ(send(0, 1, 3, {1}, {}, one), CANELE_OK);
+    const auto progress = [&] {
+      while (meeting.met.load() < 2) {
+        for (const int rank : {0, 1}) canele_progress(job_.handle(rank));
+      }
+    };
+    std::thread other(progress);
+    progress();
+    other.join();
+    for (canele_am_t& one : messages) ASSERT_TRUE(job_.finish(one.request));
+  }
+  EXPECT_EQ(canele_am_unregister(session(1), 3), CANELE_OK);
 }
 
 INSTANTIATE_TEST_SUITE_P(Drivers, ActiveMessage, testing::Values("shm", "tcp"),

@@ -4,6 +4,7 @@
 // of one rank.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <canele/active.hpp>
 #include <cstring>
 #include <numeric>
@@ -53,6 +54,23 @@ TEST_F(CppActive, AHandlerKeepsMessages) {
     EXPECT_EQ(kept[i].source(), 0);
     EXPECT_EQ(kept[i++].code(), CANELE_OK);
   }
+}
+
+TEST_F(CppActive, AConcurrentHandlerIsCalledOncePerMessage) {
+  std::atomic<int> sum{0};
+  const auto add = [&](const canele_am_message_t& message) {
+    int number = 0;
+    std::memcpy(&number, message.header, sizeof number);
+    sum += number;
+  };
+  const canele::handler handler(session, 4, add, {.concurrent = true});
+  constexpr int messages = 30;
+  for (int number = 1; number <= messages; ++number) {
+    canele::active_message message;
+    message.send(session, 0, 4, canele::one(number));
+    message.wait();
+  }
+  progress_until([&] { return sum == messages * (messages + 1) / 2; });
 }
 
 TEST_F(CppActive, AQueueHasMessagesAndTheEndsOfTheirPosts) {
