@@ -123,8 +123,8 @@ int Exchange::begin_values() {
   if (wrong != all_lengths_.end()) {
     const int rank = static_cast<int>(wrong - all_lengths_.begin());
     return give_up(CANELE_EPROTOCOL, rank,
-                   "canele_exchange: rank " + std::to_string(rank) + " sends " + std::to_string(*wrong) + " bytes, and " +
-                       std::to_string(longest_encoded) + " are allowed");
+                   "canele_exchange: rank " + std::to_string(rank) + " sends " + std::to_string(*wrong) +
+                       " bytes, and " + std::to_string(longest_encoded) + " are allowed");
   }
   incoming_ = std::make_shared<ExchangedValues>(std::vector<std::size_t>(all_lengths_.begin(), all_lengths_.end()));
   const canele_parts_t parts{0, incoming_->lengths().data(), nullptr};

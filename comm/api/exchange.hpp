@@ -2,8 +2,8 @@
 //
 // Exchange: the values that this rank publishes, their exchange with all ranks, and what it brought.
 //
-// The engine owns it, and job_api.cpp calls it. Any thread may publish and look up; one at a time exchanges. Never called
-// under the engine's lock.
+// The engine owns it, and job_api.cpp calls it. Any thread may publish and look up; one at a time exchanges. Never
+// called under the engine's lock.
 //
 //     begin ──▶ lengths ──▶ values ──▶ begin       an allgather each; a call that is late leaves its request pending,
 //      └───────────┴───────────┴──── failed        and the next call waits for it

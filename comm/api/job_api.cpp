@@ -43,8 +43,8 @@ int check_key(std::string_view key, const char* call) {
                                     " bytes, this one " + (key.empty() ? "none" : "more"));
   }
   if (!key.starts_with(key_prefix)) return CANELE_OK;
-  return error(CANELE_EINVAL, std::string(call) + ": keys that begin with \"" + std::string(key_prefix) +
-                                  "\" are the library's own");
+  return error(CANELE_EINVAL,
+               std::string(call) + ": keys that begin with \"" + std::string(key_prefix) + "\" are the library's own");
 }
 
 /// Returns a key as far as it has to be read to see that it is too long.
@@ -116,7 +116,8 @@ int canele_exchange(canele_engine_t* engine, uint64_t deadline) try {
   constexpr const char* call = "canele_exchange";
   if (engine == nullptr) return missing(call, "engine");
   if (fork::in_child) return reject_in_child(call);
-  if (callback_depth() != 0) return error(CANELE_EDEADLK, call, "inside a completion callback it would wait for itself");
+  if (callback_depth() != 0)
+    return error(CANELE_EDEADLK, call, "inside a completion callback it would wait for itself");
   if (const int code = check_memory(call); code != CANELE_OK) return code;
   return exchange_of(engine_of(engine)).run(deadline);
 } catch (...) {

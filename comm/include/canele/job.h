@@ -39,11 +39,11 @@ CANELE_API int canele_on_peer(canele_engine_t *engine, canele_peer_fn callback, 
 
 /* ------------------------------------------------------------------------------------- values, and hosts
  *
- * Each rank publishes values under keys of its own, then all ranks exchange them. A lookup reads this rank's copy, so it
- * sends nothing. Values belong to one engine. An exchange uses the engine's own messages, so it is the same under every
- * launcher. It sends everything that the ranks have published, also what an earlier exchange has sent. Each rank keeps
- * the values of all ranks: up to CANELE_PUBLISH_MAX bytes for each rank, twice as much during an exchange. Publish what
- * others need to begin with, such as addresses and keys of memory, and send data in messages. */
+ * Each rank publishes values under keys of its own, then all ranks exchange them. A lookup reads this rank's copy, so
+ * it sends nothing. Values belong to one engine. An exchange uses the engine's own messages, so it is the same under
+ * every launcher. It sends everything that the ranks have published, also what an earlier exchange has sent. Each rank
+ * keeps the values of all ranks: up to CANELE_PUBLISH_MAX bytes for each rank, twice as much during an exchange.
+ * Publish what others need to begin with, such as addresses and keys of memory, and send data in messages. */
 
 #define CANELE_PUBLISH_KEY_MAX 255     /**< bytes of a key, without the final NUL. */
 #define CANELE_PUBLISH_VALUE_MAX 65536 /**< bytes of a value. */
@@ -52,8 +52,8 @@ CANELE_API int canele_on_peer(canele_engine_t *engine, canele_peer_fn callback, 
 
 /** Keeps a copy of `size` bytes at `value` under `key` for the next exchange. 0 bytes are allowed. A key that is
  * published again has the later value from the next exchange on. A value that is published during an exchange goes with
- * the next one. CANELE_EINVAL: the key is empty or too long, begins with "canele.", which is the library's, or the value
- * is too long. CANELE_ENOMEM: this rank would publish more than CANELE_PUBLISH_MAX, or there is no memory. */
+ * the next one. CANELE_EINVAL: the key is empty or too long, begins with "canele.", which is the library's, or the
+ * value is too long. CANELE_ENOMEM: this rank would publish more than CANELE_PUBLISH_MAX, or there is no memory. */
 CANELE_API int canele_publish(canele_engine_t *engine, const char *key, const void *value, size_t size);
 
 /** Gives every rank the values that every rank has published. Collective: blocks until all ranks of the job have called
@@ -71,14 +71,14 @@ CANELE_API int canele_exchange(canele_engine_t *engine, uint64_t deadline);
 CANELE_API int canele_lookup(canele_engine_t *engine, int rank, const char *key, void *value, size_t *size);
 
 /** Writes the ranks of this host in ascending order, with this one, to `ranks`, which has room for `room` of them, and
- * their number to *count. It is canele_local_size(). CANELE_ETRUNC: `room` is smaller; what fits is written, and *count.
- * CANELE_ESTATE: there was no exchange yet, as only an exchange tells ranks the hosts of others. */
+ * their number to *count. It is canele_local_size(). CANELE_ETRUNC: `room` is smaller; what fits is written, and
+ * *count. CANELE_ESTATE: there was no exchange yet, as only an exchange tells ranks the hosts of others. */
 CANELE_API int canele_local_ranks(canele_engine_t *engine, int *ranks, size_t room, size_t *count);
 
 /** Writes the index of the host of `rank` to *index. Ranks of one host have one index, and hosts are numbered from 0 in
  * the order of their lowest ranks. Writes the name of the host with a final NUL to `name`, which has room for `size`
- * bytes. NULL for what is not wanted. Hosts are those of the launcher; two of them may have one name. CANELE_ETRUNC: the
- * name is cut; *index is written. CANELE_ESTATE as for canele_local_ranks; CANELE_ERANK. */
+ * bytes. NULL for what is not wanted. Hosts are those of the launcher; two of them may have one name. CANELE_ETRUNC:
+ * the name is cut; *index is written. CANELE_ESTATE as for canele_local_ranks; CANELE_ERANK. */
 CANELE_API int canele_rank_host(canele_engine_t *engine, int rank, int *index, char *name, size_t size);
 
 #ifdef __cplusplus
