@@ -53,8 +53,8 @@ enum class Counter : int {
   notifications_received,
   published_bytes_now,  ///< of this rank, see canele_publish
   exchanged_bytes_now,  ///< of all ranks, kept here
-  lock_taken,   ///< submissions that ran at once.
-  lock_queued,  ///< submissions left to the holder of the lock
+  lock_taken,           ///< submissions that ran at once.
+  lock_queued,          ///< submissions left to the holder of the lock
   callbacks,
   doorbells_sent,  ///< doorbells rung
   worker_parks,

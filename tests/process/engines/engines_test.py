@@ -72,7 +72,8 @@ class Contexts:
         self.start("values", str(MANY), program=CONTEXTS)
 
     def test_cost(self):
-        self.assertRegex(self.start("cost", "4", program=CONTEXTS).stdout, "one engine: .* KiB of memory, .* threads, .* descriptors")
+        done = self.start("cost", "4", program=CONTEXTS)
+        self.assertRegex(done.stdout, "one engine: .* KiB of memory, .* threads, .* descriptors")
 
 
 class SideBySide:
