@@ -19,6 +19,16 @@ std::uint64_t machine(Platform& platform) {
   return text.empty() ? 0 : fingerprint(text);
 }
 
+/// The options of both allgathers. Few messages count more than time: a model might choose a ring, with n messages of
+/// each of n ranks.
+constexpr canele_collective_options_t log_n_messages() {
+  canele_collective_options_t options{};
+  options.struct_size = sizeof options;
+  options.algorithm = CANELE_ALGORITHM_BRUCK;
+  return options;
+}
+constexpr canele_collective_options_t few_messages = log_n_messages();
+
 /// Returns this rank's place, as the launcher and the system give it.
 Place place_of(const Engine& engine) {
   const Bootstrap& job = *engine.lifecycle.bootstrap;
@@ -112,7 +122,7 @@ int Exchange::begin() {
   }
   length_ = outgoing_.size();
   const canele_parts_t parts{sizeof length_, nullptr, nullptr};
-  const int code = canele_iallgather(group_, &length_, all_lengths_.data(), &parts, nullptr, &request_);
+  const int code = canele_iallgather(group_, &length_, all_lengths_.data(), &parts, &few_messages, &request_);
   if (code != CANELE_OK) return give_up(code, engine_.rank, canele_error_detail());
   step_ = Step::lengths;
   return CANELE_OK;
@@ -128,7 +138,8 @@ int Exchange::begin_values() {
   }
   incoming_ = std::make_shared<ExchangedValues>(std::vector<std::size_t>(all_lengths_.begin(), all_lengths_.end()));
   const canele_parts_t parts{0, incoming_->lengths().data(), nullptr};
-  const int code = canele_iallgather(group_, outgoing_.data(), incoming_->bytes().data(), &parts, nullptr, &request_);
+  const int code =
+      canele_iallgather(group_, outgoing_.data(), incoming_->bytes().data(), &parts, &few_messages, &request_);
   if (code != CANELE_OK) return give_up(code, engine_.rank, canele_error_detail());
   step_ = Step::values;
   return CANELE_OK;

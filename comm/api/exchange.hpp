@@ -8,6 +8,8 @@
 //     begin ──▶ lengths ──▶ values ──▶ begin       an allgather each; a call that is late leaves its request pending,
 //      └───────────┴───────────┴──── failed        and the next call waits for it
 //
+// A rank sends log n messages in each allgather, and all values once.
+//
 // Rejected: the launcher's server. A fence of PMI-1 and one of PMIx belong to the process, not to an engine, and cannot
 // be left at a deadline. A server also gets a question for each value and rank: n² of them.
 // Rejected: a barrier instead, and lookups that ask the rank. A lookup would block, and need progress of a rank that

@@ -113,6 +113,19 @@ TEST_P(Exchanges, ADeadRankIsAnError) {
   EXPECT_EQ(lookup(0, 2, "a"), "2") << "earlier values stay";
 }
 
+/// Two allgathers with log2 of 5 messages each. A message from each rank to each would be 8.
+TEST_P(Exchanges, ARankSendsFewMessages) {
+  const auto sent = [this](int rank) {
+    std::uint64_t messages = 0;
+    EXPECT_EQ(canele_counter_read(engine(rank), static_cast<int>(comm::Counter::messages_sent), -1, nullptr, &messages),
+              CANELE_OK);
+    return messages;
+  };
+  for (int rank = 0; rank < ranks; ++rank) ASSERT_EQ(publish(rank, "a", std::string(100, 'a')), CANELE_OK);
+  ASSERT_EQ(exchange(), well_);
+  for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(sent(rank), 6u) << "rank " << rank;
+}
+
 TEST_P(Exchanges, WrongCalls) {
   std::size_t size = 0, count = 0;
   int index = 0;
