@@ -91,6 +91,8 @@ collectives::Hosts hosts_of(Engine& engine, const Group& group) {
   return hosts;
 }
 
+}  // namespace
+
 int make_group(Engine& engine, const std::string& label, std::vector<int> ranks, canele_group_t** group) {
   int code = CANELE_OK;
   Session* const session = open_session(engine, std::string(Group::label_prefix) + label, CANELE_ORDER_PER_TAG, &code);
@@ -112,6 +114,8 @@ int make_group(Engine& engine, const std::string& label, std::vector<int> ranks,
   *group = reinterpret_cast<canele_group_t*>(made.get());
   return CANELE_OK;
 }
+
+namespace {
 
 /// Checks what reductions and scans have in common: an input and an output, both of `count` elements.
 void read_reduction(Collective& one, const void* input, const void* output, std::size_t count,
@@ -153,6 +157,8 @@ int canele_group_create(canele_engine_t* engine, const char* label, const int* r
     return no_group(CANELE_EINVAL,
                     "a label has 1 to " + std::to_string(longest_label) + " bytes, not " + std::to_string(name.size()));
   }
+  if (name.starts_with("canele."))
+    return no_group(CANELE_EINVAL, "labels that begin with \"canele.\" are the library's own");
   std::vector<int> members;
   if (ranks != nullptr) {
     if (count > static_cast<std::size_t>(e.size)) {

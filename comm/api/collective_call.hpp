@@ -173,6 +173,10 @@ class RepeatedCall {
   bool fast_;
 };
 
+/// Makes a group of the engine. `label` has been checked, or is the library's own; `ranks` are distinct, with this one;
+/// none: all ranks.
+int make_group(Engine& engine, const std::string& label, std::vector<int> ranks, canele_group_t** group);
+
 /// Returns true for memory that is neither NULL nor CANELE_IN_PLACE.
 inline bool is_there(const void* memory) { return memory != nullptr && memory != CANELE_IN_PLACE; }
 

@@ -45,6 +45,8 @@ const char* canele_error_string(int error) {
       return "access beyond the memory, or not allowed by the key";
     case CANELE_EREVOKED:
       return "memory or notification slot no longer there";
+    case CANELE_ENOENT:
+      return "no value is published under this key";
     case CANELE_DONE:
       return "ended within its post";
   }

@@ -6,6 +6,7 @@
 // table. An empty value means "not set", so `CANELE_DRIVERS= prog` is the default, not an error.
 #include "comm/config/settings.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <optional>
 
@@ -316,15 +317,20 @@ Settings::Settings(Platform& platform, std::span<const std::string> overrides, W
   reader.begin(Source::options);
   for (const std::string& text : overrides) {
     const Assignment one = take_apart(text);
-    if (one.index >= 0 && one.without_value) {
+    if (one.index >= 0 && one.without_value)
       reader.complain(no_value_given(one));
-    } else if (one.index >= 0) {
+    else if (one.index >= 0)
       reader.take(one);
-    } else {
-      // A wrong name in the options is an error of the program; a stale variable in the environment gives only a
-      // warning.
+  }
+  for (const std::string& text : overrides) {  // when the drivers are known
+    const Assignment one = take_apart(text);
+    if (one.index >= 0) continue;
+    const std::string_view bare = one.variable.starts_with(prefix) ? one.variable.substr(prefix.size()) : "";
+    // A wrong name in the options is an error of the program; a stale variable in the environment gives only a warning.
+    if (one.without_value || !belongs_to_a_module(bare))
       reader.complain("unknown setting \"" + text + "\" in the options of canele_init" + suggestion(one.variable));
-    }
+    else if (!one.value.empty())
+      unknown_.emplace_back(bare, one.value);
   }
   log_or_keep(platform, when, std::move(warnings));
 }
@@ -334,7 +340,7 @@ void Settings::log_or_keep(Platform& platform, Warnings when, std::vector<std::s
   const auto verbosity = static_cast<LogLevel>(number(Setting::verbose));
   if (verbosity < LogLevel::info) notes_.clear();
   if (verbosity < LogLevel::warning) return;
-  for (std::size_t i = 0; i < warnings.size(); ++i) {
+  for (std::size_t i = 0; i < warnings.size(); ++i) {  // those of the options follow in unknown_, without a warning
     if (!belongs_to_a_module(unknown_[i].first)) warnings_.push_back(std::move(warnings[i]));
   }
   if (when == Warnings::later) return;
@@ -373,22 +379,26 @@ const SettingInfo& Settings::info(Setting setting) {
 std::string Settings::by_name(std::string_view name, std::string_view fallback) const {
   const int index = find(name);
   if (index >= 0) return values_[static_cast<std::size_t>(index)].text;
-  for (const auto& [variable, value] : unknown_) {
-    if (variable == name && belongs_to_a_module(variable)) return value;
+  std::string found(fallback);
+  for (const auto& [variable, value] : unknown_) {  // the options come last, and win
+    if (variable == name && belongs_to_a_module(variable)) found = value;
   }
-  return std::string(fallback);
+  return found;
 }
 
+/// Returns whether the variable (without CANELE_) begins with the name of a driver that is asked for, and "_".
 bool Settings::belongs_to_a_module(std::string_view variable) const {
-  std::string owner(variable.substr(0, variable.find('_')));
-  for (char& c : owner) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   bool named = false;
   const auto is_owner = [&](std::string_view word) {
-    named = named || word.substr(0, word.find(':')) == owner;
+    const std::string_view driver = word.substr(0, word.find(':'));
+    const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
+    named = !driver.empty() && variable.size() > driver.size() + 1 && variable[driver.size()] == '_' &&
+            !is_one_of(driver, built_in_drivers) &&
+            std::equal(driver.begin(), driver.end(), variable.begin(), [&](char d, char v) { return upper(d) == v; });
     return !named;
   };
   each_word(text(Setting::drivers), ',', [&](std::string_view group) { return each_word(group, '+', is_owner); });
-  return named && !owner.empty() && !is_one_of(owner, built_in_drivers);
+  return named;
 }
 
 }  // namespace canele::comm

@@ -120,7 +120,7 @@ class Settings {
   void log_or_keep(Platform& platform, Warnings when, std::vector<std::string> warnings);
 
   std::vector<Value> values_;
-  std::vector<std::pair<std::string, std::string>> unknown_;  ///< variables of the environment, without CANELE_
+  std::vector<std::pair<std::string, std::string>> unknown_;  ///< names without CANELE_
   std::string error_;
   std::vector<std::string> warnings_, notes_;
 };

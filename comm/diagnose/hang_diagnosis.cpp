@@ -79,6 +79,8 @@ std::string not_come(const Report& report, const Report::Request& request) {
     return peer + " has not entered the barrier of session \"" + request.session.substr(barrier.size()) +
            "\", or waits there for another rank";
   }
+  if (request.session == "group:canele.exchange")
+    return peer + " has not called canele_exchange, or waits there for another rank";
   if (constexpr std::string_view group = "group:"; request.session.starts_with(group)) {
     constexpr int slot_bits = 24;  // slot bits of the tag; the number of the collective is above them
     return peer + " has not begun collective " + std::to_string(request.tag >> slot_bits) + " of group \"" +

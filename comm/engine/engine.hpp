@@ -286,6 +286,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   ReceivePrefetch receive_prefetch CANELE_LOCKED;  ///< receives on their way to the matcher.
   std::atomic<std::uint32_t> groups_ended{0};      ///< number of groups that have ever ended with an error (any thread)
   PeerWatch peer_watch CANELE_LOCKED;
+  std::shared_ptr<void> exchange CANELE_LOCKED;  ///< api::Exchange, made at first use; never replaced
 
  private:
   friend struct EngineBuilder;

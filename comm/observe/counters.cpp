@@ -44,6 +44,8 @@ constexpr std::array<CounterInfo, static_cast<int>(Counter::count)> table = {{
     {"accesses_executed", "one-sided operations of other ranks executed here, with those that were rejected"},
     {"accesses_rejected", "one-sided operations of other ranks that their key does not allow"},
     {"notifications_received", "notifications delivered to the program"},
+    {"published_bytes_now", "bytes of keys and values that this rank has published"},
+    {"exchanged_bytes_now", "bytes of keys and values of all ranks kept here since the last exchange"},
     {"lock_taken", "submissions that took the engine's lock and ran at once"},
     {"lock_queued", "submissions left to the thread that held the lock"},
     {"callbacks", "completion callbacks that were run"},

@@ -51,8 +51,10 @@ enum class Counter : int {
   accesses_executed,  ///< one-sided operations of peers, with those that were rejected
   accesses_rejected,
   notifications_received,
-  lock_taken,   ///< submissions that ran at once.
-  lock_queued,  ///< submissions left to the holder of the lock
+  published_bytes_now,  ///< of this rank, see canele_publish
+  exchanged_bytes_now,  ///< of all ranks, kept here
+  lock_taken,           ///< submissions that ran at once.
+  lock_queued,          ///< submissions left to the holder of the lock
   callbacks,
   doorbells_sent,  ///< doorbells rung
   worker_parks,

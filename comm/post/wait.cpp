@@ -91,7 +91,7 @@ class Wait {
 
   int run() {
     while (!done()) {
-      if (late()) return CANELE_ETIMEOUT;
+      if (late()) return looks_once() ? CANELE_OK : CANELE_ETIMEOUT;
       if (engine_ == nullptr || (!helps_ && worker_alive())) {
         if (!watched()) park();
       } else if (!takes_turns()) {
@@ -104,6 +104,12 @@ class Wait {
  private:
   Platform& platform() { return engine_ != nullptr ? engine_->platform : posix_platform(); }
   bool done() const { return awaited_.any_done(); }
+  /// Makes progress once. Otherwise a program that polls with deadlines that have passed, or nearly so, would make
+  /// none.
+  bool looks_once() {
+    if (engine_ != nullptr && !engine_->progress.worker.active()) engine_->step();
+    return done();
+  }
   /// Tests cheaply whether one of many targets is done. An attached parker knows. Before that, tests all targets after
   /// each turn of progress that did something, and at intervals, because other threads make progress, too.
   bool done_quickly(int did = 0) {

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "comm/bootstrap/pmi1_wire.hpp"
+#include "comm/bootstrap/published.hpp"
 #include "drivers/net/handshake.hpp"
 #include "drivers/net/socket.hpp"
 #include "drivers/ofi/address.hpp"
@@ -340,6 +341,17 @@ void launchers(const fs::path& to) {
   died({0, 3, 0, 3, 0, 3, 6, 2, 1, 9, 5, 18})("canele_died rank=2")({0}).write(to, "pmi1", "died");
 }
 
+void published(const fs::path& to) {
+  comm::PublishedValues some, none;
+  std::string why;
+  const std::string_view value = "value";
+  some.put("key", std::as_bytes(std::span(value)), &why);
+  const comm::Blob first = some.encode({0, 2, 7, "host"}), second = none.encode({1, 2, 7, "host"});
+  Seed two;
+  two({1, static_cast<unsigned>(first.size()), 3})("key")(std::span(first))(std::span(second));
+  two.write(to, "published", "two");
+}
+
 void texts(const fs::path& to) {
   Seed settings;
   settings("CANELE_DRIVERS=shm+tcp:eth0\nCANELE_STRATEGY=priority\nCANELE_EAGER_LIMIT=16k\n!CANELE_SPIN=auto\n");
@@ -368,6 +380,7 @@ int main(int argc, char** argv) {
   canele::fuzz::shm_bytes(argv[1]);
   canele::fuzz::fabrics(argv[1]);
   canele::fuzz::launchers(argv[1]);
+  canele::fuzz::published(argv[1]);
   canele::fuzz::texts(argv[1]);
   return 0;
 }

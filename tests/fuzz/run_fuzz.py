@@ -39,6 +39,7 @@ TARGETS = {
     "psm2": (300_000, 128, "drivers/psm2/wire.hpp"),
     "pmi1": (80_000, 2048, "comm/bootstrap/pmi1_wire.cpp comm/bootstrap/pmi1_client.cpp"),
     "pmix": (80_000, 1024, "comm/bootstrap/pmix_calls.cpp comm/bootstrap/pmix_shared.cpp"),
+    "published": (200_000, 512, "comm/bootstrap/published.cpp"),
     "settings": (12_000, 512, "comm/config/settings.cpp comm/registry/modules.cpp drivers/decorators/decorate.cpp"),
     "samples": (80_000, 1024, "comm/config/samples.cpp"),
 }

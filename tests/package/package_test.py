@@ -154,7 +154,7 @@ class PackageTest(unittest.TestCase):
 
     def test_programs_of_the_pages(self):
         """Pages that are not followed command by command have programs, too: all are built and run."""
-        for page in ("completion.md", "one-sided.md"):
+        for page in ("completion.md", "job.md", "one-sided.md"):
             programs = programs_of((ROOT / "docs" / page).read_text(encoding="utf-8"))
             self.assertTrue(programs, page)
             for source in programs:
@@ -165,7 +165,9 @@ class PackageTest(unittest.TestCase):
                 for ranks in (1, 3):
                     with self.subTest(page=page, line=source.line, ranks=ranks):
                         output = run("canele-run", "-n", ranks, program, environment=self.install.environment)
-                        total = {"arrivals.cpp": 8, "row.cpp": ranks * (ranks + 1) // 2}[source.name]
+                        triangle = ranks * (ranks + 1) // 2
+                        total = {"arrivals.cpp": 8, "contacts.cpp": triangle, "contexts.cpp": 10,
+                                 "row.cpp": triangle}[source.name]
                         self.assertEqual(output.count(f": the sum is {total}\n"), ranks, output)
 
     def test_no_absolute_path_in_the_package_files(self):

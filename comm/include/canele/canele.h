@@ -27,7 +27,6 @@
 extern "C" {
 #endif
 #define CANELE_ALIGNAS_16 __attribute__((aligned(16))) /* C99 and C++98 have no keyword for it */
-
 #define CANELE_API __attribute__((visibility("default")))
 
 /** Version of the ABI that this header describes. Raised when a structure or a meaning changes. */
@@ -54,7 +53,8 @@ enum canele_error {
   CANELE_EFORK = -15,     /**< child of a fork: the engine belongs to the parent, and nothing was done. */
   CANELE_EAGAIN = -16,    /**< there is no room now, and nothing was taken: make progress, then try again. */
   CANELE_EACCESS = -17,   /**< the access is beyond the memory, or the key does not allow it. */
-  CANELE_EREVOKED = -18   /**< the memory or the notification slot is no longer there. */
+  CANELE_EREVOKED = -18,  /**< the memory or the notification slot is no longer there. */
+  CANELE_ENOENT = -19     /**< the rank has published no value under this key. */
 };
 
 /** Returns one line that names the error code. Never NULL; static storage. */

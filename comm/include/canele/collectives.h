@@ -46,7 +46,8 @@ typedef struct canele_group canele_group_t;
 /** Makes a group of `count` distinct ranks, including this one; position r is ranks[r]. ranks = NULL: all ranks of the
  * job (count is ignored). Local operation: no rank waits for another. Ranks that use the same label (1 to 40 bytes)
  * and the same list share the group. A label may be used again when all of them have destroyed the group, unless the
- * group had failed. CANELE_EINVAL, CANELE_ERANK, CANELE_ENOMEM. CANELE_EBUSY: the label is in use here. */
+ * group had failed. CANELE_EINVAL: also for a label that begins with "canele.", which the library uses. CANELE_ERANK,
+ * CANELE_ENOMEM. CANELE_EBUSY: the label is in use here. */
 CANELE_API int canele_group_create(canele_engine_t *engine, const char *label, const int *ranks, size_t count,
                                    canele_group_t **group);
 

@@ -17,6 +17,8 @@ import unittest
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
 SKIPPED = 77
 PROGRAM = str(BIN / "process_engines")
+CONTEXTS = str(BIN / "process_contexts")
+MANY = 16  # engines
 CYCLES = int(os.environ.get("CANELE_TEST_CYCLES", "25"))
 TIME_LIMIT = 100 * max(1, CYCLES // 25)
 
@@ -26,8 +28,8 @@ class Launcher(unittest.TestCase):
     drivers = ("shm", "tcp")
     kib_per_cycle = 2  # KiB; an engine that is not freed takes 150
 
-    def start(self, *words, ranks=2, code=0, **environment):
-        command = [word.format(ranks=ranks) for word in self.prefix] + [PROGRAM, *words]
+    def start(self, *words, ranks=2, code=0, program=PROGRAM, **environment):
+        command = [word.format(ranks=ranks) for word in self.prefix] + [program, *words]
         done = subprocess.run(command, env={**os.environ, **environment}, timeout=TIME_LIMIT, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, check=False)
         done.all = f"exit code {done.returncode} of {command} with {environment}:\n{done.stdout}\n{done.stderr}"
@@ -45,6 +47,33 @@ class Launcher(unittest.TestCase):
             done = self.start("loop", str(CYCLES), str(self.kib_per_cycle if CYCLES >= 200 else 1e9),
                               CANELE_DRIVERS=driver)
             print(done.stdout, end="")
+
+
+class Contexts:
+    """Many engines in a process, each used by a thread of its own."""
+
+    sizes = (1, 2, 4)  # numbers of ranks
+
+    def test_traffic_on_all(self):
+        for driver in self.drivers:
+            with self.subTest(driver=driver):
+                self.start("traffic", str(MANY), program=CONTEXTS, CANELE_DRIVERS=driver)
+
+    def test_beside_mpi_and_threads(self):
+        self.start("beside-mpi", "4", program=CONTEXTS)
+
+    def test_values_on_two_at_once(self):
+        for ranks in self.sizes:
+            for driver in self.drivers:
+                with self.subTest(ranks=ranks, driver=driver):
+                    self.start("values", "2", ranks=ranks, program=CONTEXTS, CANELE_DRIVERS=driver)
+
+    def test_values_on_many(self):
+        self.start("values", str(MANY), program=CONTEXTS)
+
+    def test_cost(self):
+        done = self.start("cost", "4", program=CONTEXTS)
+        self.assertRegex(done.stdout, "one engine: .* KiB of memory, .* threads, .* descriptors")
 
 
 class SideBySide:
@@ -75,11 +104,23 @@ class OneAfterTheOther:
         self.start("after-failure", ranks=3)
 
 
-class Run(SideBySide, OneAfterTheOther, Launcher):
+class Deaths:
+    def test_values_after_a_death(self):
+        """The other ranks get an error, and their earlier values stay. 137: a rank was killed."""
+        prefix = self.prefix
+        self.prefix = [prefix[0], "--keep-going", *prefix[1:]]
+        self.addCleanup(setattr, self, "prefix", prefix)
+        for driver in self.drivers:
+            with self.subTest(driver=driver):
+                done = self.start("death", "2", ranks=4, code=137, program=CONTEXTS, CANELE_DRIVERS=driver)
+                self.assertEqual(done.stdout.count("exchange without rank 2: peer died or left"), 3, done.all)
+
+
+class Run(SideBySide, Contexts, Deaths, OneAfterTheOther, Launcher):
     prefix = [str(BIN / "canele-run"), "--pmi1", "-n", "{ranks}"]
 
 
-class Pmix(SideBySide, OneAfterTheOther, Launcher):
+class Pmix(SideBySide, Contexts, Deaths, OneAfterTheOther, Launcher):
     """libpmix keeps what each engine has published, some KiB, until the process ends."""
 
     kib_per_cycle = 16
@@ -90,7 +131,7 @@ class Pmix(SideBySide, OneAfterTheOther, Launcher):
         self.prefix = [str(BIN / "canele-run"), *on_request, "-n", "{ranks}"]
 
 
-class OpenMpi(SideBySide, OneAfterTheOther, Launcher):
+class OpenMpi(SideBySide, Contexts, OneAfterTheOther, Launcher):
     kib_per_cycle = 16
     prefix = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", "{ranks}"]
 
@@ -100,7 +141,7 @@ class OpenMpi(SideBySide, OneAfterTheOther, Launcher):
             raise unittest.SkipTest("mpirun.openmpi is not installed (Debian: openmpi-bin)")
 
 
-class Hydra(SideBySide, Launcher):
+class Hydra(SideBySide, Contexts, Launcher):
     prefix = ["mpiexec.hydra", "-n", "{ranks}"]
 
     @classmethod
@@ -113,7 +154,9 @@ class Hydra(SideBySide, Launcher):
         self.assertEqual(done.stderr.count("mpiexec.hydra lets no process join twice"), 2, done.all)
 
 
-class Alone(OneAfterTheOther, Launcher):
+class Alone(Contexts, OneAfterTheOther, Launcher):
+    sizes = (1,)
+
     def test_two_native(self):
         self.start("native")
 

@@ -10,6 +10,7 @@
  */
 #include <canele/canele.h>
 #include <canele/collectives.h>
+#include <canele/job.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,18 @@ static void reduce(void) {
   expect(canele_group_destroy(group), "group_destroy");
 }
 
+static void publish(void) {
+  static char value[50000];
+  for (int turn = 0; turn < 2; turn++) {
+    size_t size = sizeof value;
+    expect(canele_publish(engine, turn == 0 ? "first" : "second", sent[7] + turn, sizeof value), "publish");
+    expect(canele_exchange(engine, UINT64_MAX), "exchange");
+    expect(canele_lookup(engine, other, turn == 0 ? "first" : "second", value, &size), "lookup");
+    check(size == sizeof value, "size of a value");
+    for (size_t at = 0; at < size; at++) check(value[at] == mark(other, 7, 3), "value");
+  }
+}
+
 int main(void) {
   const int code = canele_init(NULL, &engine);
   if (code != CANELE_OK) engine = NULL;
@@ -143,6 +156,7 @@ int main(void) {
   multicast();
   activate();
   reduce();
+  publish();
   expect(canele_session_close(session), "session_close");
   canele_engine_t *const last = engine;
   engine = NULL; /* it does not exist after the next call, whatever that returns */

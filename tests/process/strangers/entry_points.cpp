@@ -116,6 +116,19 @@ void add_engine_and_sessions() {
   ADD(refused, canele_barrier, world.session);
 }
 
+void add_values() {
+  static std::size_t size = 0, count = 0;
+  static int ranks[2], host = 0;
+  static char name[CANELE_HOST_NAME_SIZE];
+  canele_engine_t* const e = world.engine;
+  size = sizeof world.bytes;
+  ADD(refused, canele_publish, e, "key", static_cast<const void*>(world.bytes), Length{8});
+  ADD(refused, canele_exchange, e, Any<std::uint64_t>{0});
+  ADD(refused, canele_lookup, e, Any<int>{world.peer}, "key", static_cast<void*>(world.bytes), &size);
+  ADD(refused, canele_local_ranks, e, ranks, std::size_t{2}, &count);
+  ADD(refused, canele_rank_host, e, Any<int>{world.peer}, Optional<int*>{&host}, name, std::size_t{sizeof name});
+}
+
 void add_data_and_packs() {
   static iovec piece = {world.bytes, sizeof world.bytes};
   static canele_iov_t vector = {&piece, 1};
@@ -346,6 +359,7 @@ void add_collectives() {
 
 void add_all() {
   add_engine_and_sessions();
+  add_values();
   add_data_and_packs();
   add_messages();
   add_active_messages();

@@ -179,6 +179,24 @@ TEST(Settings, AModuleMayHaveSettingsOfItsOwn) {
   expect_parts(platform.warnings[0], {"CANELE_SHM_DEPTH"});
 }
 
+TEST(Settings, SettingsOfAModuleInTheOptions) {
+  FakePlatform platform;
+  platform.environment = {{"CANELE_MINE_DEPTH", "7"}, {"CANELE_MY_NET_RATE", "3"}};
+  const std::vector<std::string> options = {"CANELE_MINE_DEPTH=9",
+                                            "CANELE_MINE_NAME=", "CANELE_DRIVERS=my_net+tcp,mine"};
+  const Settings settings(platform, options);
+  EXPECT_EQ(settings.error(), "");
+  EXPECT_EQ(settings.by_name("MINE_DEPTH", "1"), "9") << "options win over the environment";
+  EXPECT_EQ(settings.by_name("MINE_NAME", "1"), "1") << "an empty value is none";
+  EXPECT_EQ(settings.by_name("MY_NET_RATE", "1"), "3");
+  EXPECT_TRUE(platform.warnings.empty());
+  for (const char* wrong : {"CANELE_OTHER_DEPTH=1", "CANELE_MINE_DEPTH", "CANELE_MINE=1", "CANELE_MINE_=1",
+                            "CANELE_TCP_DEPTH=1", "MINE_DEPTH=1", "CANELE_mine_DEPTH=1", "CANELE_MY_DEPTH=1"}) {
+    const std::vector<std::string> with = {"CANELE_DRIVERS=my_net,tcp,mine", wrong};
+    expect_parts(Settings(platform, with).error(), {"unknown setting", wrong});
+  }
+}
+
 TEST(Settings, FaultsHaveANameAndANumber) {
   EXPECT_EQ(error_of("CANELE_EXPERT_FAULT", "flip-byte:1000"), "");
   EXPECT_EQ(error_of("CANELE_EXPERT_FAULT", "flip-byte:1,shuffle-tasks:2"), "");
