@@ -385,28 +385,28 @@ TEST_P(ActiveMessage, PayloadsArePlacedInPieces) {
 
 /// Two calls of a handler wait for each other, on two threads. They would never end one after the other.
 TEST_P(ActiveMessage, ConcurrentCallsOverlap) {
-  struct Meeting {
+  struct Overlap {
     std::atomic<int> inside{0}, met{0};
-  } meeting;
+  } overlap;
   const canele_am_handler_t handler = {sizeof handler,
                                        [](const canele_am_message_t*, void* argument) {
-                                         auto& both = *static_cast<Meeting*>(argument);
+                                         auto& both = *static_cast<Overlap*>(argument);
                                          ++both.inside;
                                          while (both.inside.load() < 2) std::this_thread::yield();
                                          ++both.met;
                                        },
-                                       nullptr, &meeting};
+                                       nullptr, &overlap};
   canele_am_options_t options{};
   options.struct_size = sizeof options;
   options.flags = CANELE_AM_CONCURRENT;
   ASSERT_EQ(canele_am_register_with(session(1), 3, &handler, &options), CANELE_OK) << canele_error_detail();
   for (int round = 0; round < 20; ++round) {
-    meeting.inside = 0;
-    meeting.met = 0;
+    overlap.inside = 0;
+    overlap.met = 0;
     canele_am_t messages[2] = {};
     for (canele_am_t& one : messages) ASSERT_EQ(send(0, 1, 3, {1}, {}, one), CANELE_OK);
     const auto progress = [&] {
-      while (meeting.met.load() < 2) {
+      while (overlap.met.load() < 2) {
         for (const int rank : {0, 1}) canele_progress(job_.handle(rank));
       }
     };
