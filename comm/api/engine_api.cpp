@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "comm/api/api.hpp"
+#include "comm/api/exchange.hpp"
 #include "comm/api/start_checks.hpp"
 #include "comm/api/worker_place.hpp"
 #include "comm/collectives/discard_receiver.hpp"
@@ -307,6 +308,7 @@ int canele_finalize(canele_engine_t* engine) try {
     return error(CANELE_EBUSY, "canele_finalize: " + std::to_string(tasks) +
                                    " tasks of the program have not ended: cancel them, and make progress");
   }
+  leave_exchange(e);
   collectives::ShutdownDiscards discards(e);  // until the engine is destroyed
   const int code = disconnect(e);
   dump_counters(e);

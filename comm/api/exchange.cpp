@@ -52,6 +52,19 @@ Exchange& exchange_of(Engine& engine) {
   return *static_cast<Exchange*>(there.get());
 }
 
+void leave_exchange(Engine& engine) {
+  engine.lock_for_callback();
+  const std::shared_ptr<void> there = engine.exchange;
+  engine.unlock();
+  if (there != nullptr) static_cast<Exchange*>(there.get())->leave();
+}
+
+void Exchange::leave() {
+  if (step_ == Step::begin) return;
+  collectives::Group& group = group_of(group_);
+  if (group.note({CANELE_ESTATE, engine_.rank})) group.propagate();
+}
+
 int Exchange::publish(std::string_view key, std::span<const std::byte> value) {
   std::string why;
   const std::lock_guard lock(mutex_);

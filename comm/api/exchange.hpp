@@ -38,6 +38,8 @@ class Exchange {
   int publish(std::string_view key, std::span<const std::byte> value);
   /// Blocks until the exchange has ended, or until the deadline.
   int run(std::uint64_t deadline);
+  /// Called when the engine is finalized, and no thread exchanges. Ends an exchange that is under way, on all ranks.
+  void leave();
   /// Returns what the last exchange has brought; nullptr before the first.
   std::shared_ptr<const ExchangedValues> values();
 
@@ -66,6 +68,9 @@ class Exchange {
   std::vector<std::uint64_t> all_lengths_;
   std::shared_ptr<ExchangedValues> incoming_;
 };
+
+/// Calls leave() if the engine has an Exchange.
+void leave_exchange(Engine& engine);
 
 /// Returns the Exchange of an engine. Makes it at first use.
 Exchange& exchange_of(Engine& engine);

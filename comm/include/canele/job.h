@@ -60,8 +60,9 @@ CANELE_API int canele_publish(canele_engine_t *engine, const char *key, const vo
  * it on the engines that belong together. One thread of a rank at a time: CANELE_EBUSY. At the deadline (a time of
  * canele_now, 0: does what is possible without waiting, UINT64_MAX: none) it returns CANELE_ETIMEOUT. The exchange then
  * is still under way, and the next call continues it. An exchange ends with CANELE_EPEER if a rank has died, with
- * CANELE_ENOMEM if a rank has no memory for the values, and with CANELE_EPROTOCOL if a rank has sent malformed data.
- * Every later exchange then fails, too; values that were exchanged before stay. CANELE_EDEADLK in a callback. */
+ * CANELE_ESTATE if a rank has begun it and then finalized its engine, with CANELE_ENOMEM if a rank has no memory for
+ * the values, and with CANELE_EPROTOCOL if a rank has sent malformed data. Every later exchange then fails, too; values
+ * that were exchanged before stay. CANELE_EDEADLK in a callback. */
 CANELE_API int canele_exchange(canele_engine_t *engine, uint64_t deadline);
 
 /** Copies what `rank` (own rank allowed) had published under `key` at its last exchange to `value`. *size: in, the room

@@ -3,7 +3,8 @@
 // Engines as contexts: many in each process, each used by threads of its own; and the values that ranks exchange on
 // each engine.
 //
-// Usage: process_contexts values ENGINES | death RANK | traffic ENGINES | beside-mpi ENGINES | cost ENGINES
+// Usage: process_contexts values ENGINES | death RANK | abandoned RANK | traffic ENGINES | beside-mpi ENGINES |
+//                         cost ENGINES
 // Run by engines_test.py; cost is for docs/job.md. Exit code 3: canele_init refused, with its words on stderr. Exit
 // code 1: a fault of the library.
 #include <canele/job.h>
@@ -134,6 +135,18 @@ bool death(int victim) {
   return well;
 }
 
+/// One rank never exchanges. The exchange of the others is still under way when they end their engines: the first one
+/// to do so ends it for those that still wait.
+bool abandoned(int absent) {
+  canele_engine_t* engine = make();
+  bool well = right(canele_publish(engine, "key", "value", 5) == CANELE_OK, "publish", 0);
+  if (canele_rank(engine) != absent) {
+    const int code = canele_exchange(engine, canele_now(engine) + 20'000'000);
+    well = right(code == CANELE_ETIMEOUT || code == CANELE_ESTATE, "an exchange without a rank", 0) && well;
+  }
+  return right(canele_finalize(engine) == CANELE_OK, "finalize", 0) && well;
+}
+
 // ---- traffic --------------------------------------------------------------------------------------------------------
 
 constexpr std::size_t lengths[] = {0, 8, 300, 5000, 70'000, 300'000};
@@ -247,6 +260,7 @@ int main(int count, char** words) {
   bool well = false;
   if (how == "values") well = values(number);
   if (how == "death") well = death(number);
+  if (how == "abandoned") well = abandoned(number);
   if (how == "traffic") well = traffic(number);
   if (how == "beside-mpi") well = beside_mpi(number);
   if (how == "cost") well = cost(number);

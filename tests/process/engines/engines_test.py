@@ -77,6 +77,11 @@ class Contexts:
 
 
 class SideBySide:
+    def test_an_exchange_that_one_rank_never_begins(self):
+        for driver in self.drivers:
+            with self.subTest(driver=driver):
+                self.start("abandoned", "1", ranks=4, program=CONTEXTS, CANELE_DRIVERS=driver)
+
     def test_two_native(self):
         self.check_side_by_side("native")
 
