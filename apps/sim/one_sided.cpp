@@ -264,12 +264,14 @@ class OneSidedRank {
     }
   }
 
+  /// Adds 1 to a word. The request of the operation ends it, or a flush behind it.
   void add_one(int peer, Remote& remote) {
     doing_ = "adds to rank " + std::to_string(peer);
     std::uint64_t before = 0;
     canele_request_t request{};
-    must(canele_atomic(remote.key, 0, CANELE_ATOMIC_ADD, 8, 1, 0, &before, nullptr, &request));
-    ++added_perhaps;
+    const bool by_flush = ++added_perhaps % 2 == 0;  // it has no completion of its own
+    must(canele_atomic(remote.key, 0, CANELE_ATOMIC_ADD, 8, 1, 0, &before, nullptr, by_flush ? nullptr : &request));
+    if (by_flush) must(canele_flush(engine_, peer, nullptr, &request));
     if (!ended(request, peer)) return;
     ++added;
     if (before < remote.last_sum) wrong(peer, "a fetch-and-add has returned a value that is too small");
