@@ -31,6 +31,7 @@ void begin_waiting(Context& context, Peer& peer, Stream& stream) CANELE_UNDER_LO
 void begin_all_waiting(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 void advance(Context& context, Peer& peer, Stream& stream, std::uint16_t lane) CANELE_UNDER_LOCK;
 void acknowledge(Context& context, Stream& stream, std::uint16_t lane) CANELE_UNDER_LOCK;
+void note_error(Context& context, Stream& stream, std::uint16_t lane, std::int32_t error) CANELE_UNDER_LOCK;
 int take_error(Context& context, Stream& stream, std::uint16_t lane) CANELE_UNDER_LOCK;
 void answered(Context& context, Peer& peer, Stream& stream, Request& request) CANELE_UNDER_LOCK;
 void end(Context& context, Request& request, int error) CANELE_UNDER_LOCK;
@@ -58,12 +59,17 @@ void on_posted(Context& context, Request& request) {
   if (request.key != nullptr) ++request.key->operations;
   ++context.one_sided.lanes[lane_of(request)].operations;
   Peer& peer = context.peer(request.rank);
-  if (peer.disconnected()) {
-    never_begun(context, request);
-    return end(context, request, peer.error);
-  }
   PeerAccess& access = access_to(peer);
   Stream& stream = access.stream(lane_of(request));
+  if (peer.disconnected()) {
+    never_begun(context, request);
+    if (operation_of(request) == AccessKind::flush) {
+      take_error(context, stream, lane_of(request));
+    } else if (!is_watched(request)) {
+      note_error(context, stream, lane_of(request), peer.error);
+    }
+    return end(context, request, peer.error);
+  }
   if (operation_of(request) == AccessKind::flush && is_flushed(stream)) {
     never_begun(context, request);
     return end(context, request, take_error(context, stream, lane_of(request)));
@@ -325,7 +331,6 @@ Request* find_number(const RequestList& list, std::uint64_t number) {
 }
 
 /// Keeps the error of an operation without completion for the next flush.
-void note_error(Context& context, Stream& stream, std::uint16_t lane, std::int32_t error) CANELE_UNDER_LOCK;
 void note_error(Context& context, Stream& stream, std::uint16_t lane, std::int32_t error) {
   if (stream.error != CANELE_OK) return;
   stream.error = error;
@@ -475,6 +480,7 @@ void on_disconnected(Context& context, Peer& peer) {
   if (peer.one_sided == nullptr) return;
   std::uint16_t lane = 0;
   for (Stream& stream : peer.one_sided->streams) {
+    if (stream.all.count != 0 || stream.waiting.front() != nullptr) note_error(context, stream, lane, peer.error);
     forget(context, stream, lane++);
     while (Request* const request = stream.waiting.front()) {
       stream.waiting.remove(*request);
