@@ -69,10 +69,7 @@ int Exchange::publish(std::string_view key, std::span<const std::byte> value) {
   std::string why;
   const std::lock_guard lock(mutex_);
   const std::size_t before = published_.bytes();
-  if (!published_.put(key, value, &why)) {
-    const bool too_long = key.empty() || key.size() > longest_key || value.size() > longest_blob;
-    return error(too_long ? CANELE_EINVAL : CANELE_ENOMEM, "canele_publish: " + why);
-  }
+  if (!published_.put(key, value, &why)) return error(CANELE_ENOMEM, "canele_publish: " + why);
   engine_.counters.add_shared(Counter::published_bytes_now, published_.bytes() - before);
   return CANELE_OK;
 }

@@ -35,6 +35,7 @@ class Exchange {
 
   explicit Exchange(Engine& engine) : engine_(engine) {}
 
+  /// Key and value have been checked, each by itself.
   int publish(std::string_view key, std::span<const std::byte> value);
   /// Blocks until the exchange has ended, or until the deadline.
   int run(std::uint64_t deadline);

@@ -129,47 +129,28 @@ int wait_for_count(Engine& engine, CompletionCounter& counter, std::uint64_t thr
   return first;
 }
 
-namespace {
-
-/// Tells what is wrong with a completion.
-int reject(const canele_completion_t& done, const char* call) {
-  const std::string begin = std::string(call) + ": the completion ";
-  const std::string bits = std::to_string(done.bits);
-  if (done.kind == CANELE_COMPLETE_CALLBACK)
-    return error(CANELE_EINVAL, begin + (done.callback == nullptr ? "CALLBACK has callback = NULL"
-                                                                  : "CALLBACK has unknown events in bits = " + bits));
-  if (done.kind == CANELE_COMPLETE_CONDITION && (done.bits == 0 || done.bits > UINT16_MAX))
-    return error(CANELE_EINVAL, begin + "CONDITION has bits = " + bits + "; expected: 1 to 65535");
-  if (done.kind == CANELE_COMPLETE_CONDITION || done.kind == CANELE_COMPLETE_QUEUE ||
-      done.kind == CANELE_COMPLETE_COUNTER)
-    return error(CANELE_EINVAL, begin + "has object = NULL");
-  return error(CANELE_EINVAL,
-               begin + "has kind " + std::to_string(done.kind) + "; expected: one of enum canele_completion_kind");
-}
-
-}  // namespace
-
 int check_completion(const canele_completion_t& done, const char* call) {
-  bool valid = false;
+  const auto reject = [call](const std::string& what) {  // only here memory is allocated
+    return error(CANELE_EINVAL, std::string(call) + ": the completion " + what);
+  };
   switch (done.kind) {
     case CANELE_COMPLETE_POLL:
     case CANELE_COMPLETE_NONE:
-      valid = true;
-      break;
+      return CANELE_OK;
     case CANELE_COMPLETE_CALLBACK:
-      valid = done.callback != nullptr && (done.bits & ~event::all) == 0;
-      break;
+      if (done.callback == nullptr) return reject("CALLBACK has callback = NULL");
+      if ((done.bits & ~event::all) == 0) return CANELE_OK;
+      return reject("CALLBACK has unknown events in bits = " + std::to_string(done.bits));
     case CANELE_COMPLETE_CONDITION:
-      valid = done.bits != 0 && done.bits <= UINT16_MAX && done.object != nullptr;
-      break;
+      if (done.bits == 0 || done.bits > UINT16_MAX)
+        return reject("CONDITION has bits = " + std::to_string(done.bits) + "; expected: 1 to 65535");
+      [[fallthrough]];
     case CANELE_COMPLETE_QUEUE:
     case CANELE_COMPLETE_COUNTER:
-      valid = done.object != nullptr;
-      break;
+      return done.object != nullptr ? CANELE_OK : reject("has object = NULL");
     default:
-      break;
+      return reject("has kind " + std::to_string(done.kind) + "; expected: one of enum canele_completion_kind");
   }
-  return valid ? CANELE_OK : reject(done, call);
 }
 
 }  // namespace canele::comm::post

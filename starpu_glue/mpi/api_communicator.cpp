@@ -82,6 +82,21 @@ int expand(const Ranks& group, int count, const int (*ranges)[3], std::vector<in
   return MPI_SUCCESS;
 }
 
+/// Makes a communicator of another one: check(), then make(parent), which may block and writes to *made.
+template <class Check, class Make>
+int derive_communicator(Function function, MPI_Comm comm, Argument made, Check check, Make make) {
+  const Call call(function);
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  if (const int code = given({made}); code != MPI_SUCCESS) return call.end(code);
+  Communicator* parent = nullptr;
+  int code = get_communicator(comm, &parent);
+  if (code == MPI_SUCCESS) code = check();
+  if (code == MPI_SUCCESS) code = may_block();
+  if (code == MPI_SUCCESS) code = make(*parent);
+  return call.end(code, parent);
+}
+
 /// MPI_Group_incl and _excl: make(group, chosen, part).
 template <class Make>
 int choose(Function function, MPI_Group group, int count, const int* chosen, MPI_Group* part, Make make) {
@@ -146,80 +161,51 @@ extern "C" int PMPI_Comm_size(MPI_Comm comm, int* size) {
 CANELE_MPI_NAME(Comm_size);
 
 extern "C" int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm* copy) {
-  const Call call("MPI_Comm_dup");
-  if (call.rejected()) [[unlikely]]
-    return call.end(reject_in_child());
-  if (const int code = given({{"copy", copy}}); code != MPI_SUCCESS) return call.end(code);
-  Communicator* parent = nullptr;
-  int code = get_communicator(comm, &parent);
-  if (code == MPI_SUCCESS) code = may_block();
-  if (code == MPI_SUCCESS) code = duplicate(*parent, copy);
-  return call.end(code, parent);
+  return derive_communicator(
+      "MPI_Comm_dup", comm, {"copy", copy}, [] { return MPI_SUCCESS; },
+      [&](Communicator& parent) { return duplicate(parent, copy); });
 }
 CANELE_MPI_NAME(Comm_dup);
 
 extern "C" int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* part) {
-  const Call call("MPI_Comm_split");
-  if (call.rejected()) [[unlikely]]
-    return call.end(reject_in_child());
-  if (const int code = given({{"part", part}}); code != MPI_SUCCESS) return call.end(code);
-  Communicator* parent = nullptr;
-  int code = get_communicator(comm, &parent);
-  if (code == MPI_SUCCESS && color < 0 && color != MPI_UNDEFINED) {
-    code = fail(MPI_ERR_ARG, "color is %d; expected: at least 0, or MPI_UNDEFINED", color);
-  }
-  if (code == MPI_SUCCESS) code = may_block();
-  if (code == MPI_SUCCESS) code = split(*parent, color, key, part);
-  return call.end(code, parent);
+  const auto check = [&]() -> int {
+    if (color >= 0 || color == MPI_UNDEFINED) return MPI_SUCCESS;
+    return fail(MPI_ERR_ARG, "color is %d; expected: at least 0, or MPI_UNDEFINED", color);
+  };
+  return derive_communicator("MPI_Comm_split", comm, {"part", part}, check,
+                             [&](Communicator& parent) { return split(parent, color, key, part); });
 }
 CANELE_MPI_NAME(Comm_split);
 
 extern "C" int PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* part) {
-  const Call call("MPI_Comm_split_type");
-  if (call.rejected()) [[unlikely]]
-    return call.end(reject_in_child());
-  if (const int code = given({{"part", part}}); code != MPI_SUCCESS) return call.end(code);
-  Communicator* parent = nullptr;
-  InfoPairs hints;  // none is known
-  int code = get_communicator(comm, &parent);
-  if (code == MPI_SUCCESS && type != MPI_COMM_TYPE_SHARED && type != MPI_UNDEFINED) {
-    code = fail(MPI_ERR_ARG, "the type is %d; expected: MPI_COMM_TYPE_SHARED or MPI_UNDEFINED", type);
-  }
-  if (code == MPI_SUCCESS) code = hint_pairs(info, &hints);
-  if (code == MPI_SUCCESS) code = may_block();
-  if (code == MPI_SUCCESS) code = split_by_memory(*parent, type == MPI_COMM_TYPE_SHARED, key, part);
-  return call.end(code, parent);
+  const auto check = [&] {
+    if (type != MPI_COMM_TYPE_SHARED && type != MPI_UNDEFINED)
+      return fail(MPI_ERR_ARG, "the type is %d; expected: MPI_COMM_TYPE_SHARED or MPI_UNDEFINED", type);
+    InfoPairs hints;  // none is known
+    return hint_pairs(info, &hints);
+  };
+  return derive_communicator("MPI_Comm_split_type", comm, {"part", part}, check, [&](Communicator& parent) {
+    return split_by_memory(parent, type == MPI_COMM_TYPE_SHARED, key, part);
+  });
 }
 CANELE_MPI_NAME(Comm_split_type);
 
 extern "C" int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* created) {
-  const Call call("MPI_Comm_create");
-  if (call.rejected()) [[unlikely]]
-    return call.end(reject_in_child());
-  if (const int code = given({{"created", created}}); code != MPI_SUCCESS) return call.end(code);
-  Communicator* parent = nullptr;
   RanksPointer ranks;
-  int code = get_communicator(comm, &parent);
-  if (code == MPI_SUCCESS) code = get_group(group, &ranks);
-  if (code == MPI_SUCCESS) code = may_block();
-  if (code == MPI_SUCCESS) code = create_together(*parent, *ranks, created);
-  return call.end(code, parent);
+  return derive_communicator(
+      "MPI_Comm_create", comm, {"created", created}, [&] { return get_group(group, &ranks); },
+      [&](Communicator& parent) { return create_together(parent, *ranks, created); });
 }
 CANELE_MPI_NAME(Comm_create);
 
 extern "C" int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* created) {
-  const Call call("MPI_Comm_create_group");
-  if (call.rejected()) [[unlikely]]
-    return call.end(reject_in_child());
-  if (const int code = given({{"created", created}}); code != MPI_SUCCESS) return call.end(code);
-  Communicator* parent = nullptr;
   RanksPointer ranks;
-  int code = get_communicator(comm, &parent);
-  if (code == MPI_SUCCESS) code = get_group(group, &ranks);
-  if (code == MPI_SUCCESS && tag < 0) code = fail(MPI_ERR_TAG, "tag is %d; expected: at least 0", tag);
-  if (code == MPI_SUCCESS) code = may_block();
-  if (code == MPI_SUCCESS) code = create_from_group(*parent, ranks, tag, created);
-  return call.end(code, parent);
+  const auto check = [&] {
+    if (const int code = get_group(group, &ranks); code != MPI_SUCCESS || tag >= 0) return code;
+    return fail(MPI_ERR_TAG, "tag is %d; expected: at least 0", tag);
+  };
+  return derive_communicator("MPI_Comm_create_group", comm, {"created", created}, check,
+                             [&](Communicator& parent) { return create_from_group(parent, ranks, tag, created); });
 }
 CANELE_MPI_NAME(Comm_create_group);
 

@@ -71,6 +71,17 @@ int publish(const Communicator& parent, Communicator* made, MPI_Comm* handle) {
   return MPI_SUCCESS;
 }
 
+/// Gives every rank what each of them has to say. Returns an MPI code.
+template <class T>
+int exchange(Communicator& parent, const T& mine, std::vector<T>* values) {
+  values->resize(static_cast<std::size_t>(parent.size()));
+  const canele_parts_t parts{sizeof mine, nullptr, nullptr};
+  Transfer transfer;
+  const int code =
+      from_engine(canele_iallgather(parent.group(), &mine, values->data(), &parts, nullptr, &transfer.engine));
+  return code == MPI_SUCCESS ? transfer.wait(nullptr) : code;
+}
+
 /// What a rank tells the others so that they can find out whether they share memory with it.
 struct MemoryOffer {
   unsigned char key[CANELE_KEY_SIZE];
@@ -258,13 +269,8 @@ int split(Communicator& parent, int color, int key, MPI_Comm* made) {
     int key;
     std::uint64_t number;  // used if this rank becomes a leader
   };
-  std::vector<Member> all_members(static_cast<std::size_t>(parent.size()));
-  const Member mine{color, key, next_number.fetch_add(1)};
-  const canele_parts_t parts{sizeof mine, nullptr, nullptr};
-  Transfer exchange;
-  int code =
-      from_engine(canele_iallgather(parent.group(), &mine, all_members.data(), &parts, nullptr, &exchange.engine));
-  if (code == MPI_SUCCESS) code = exchange.wait(nullptr);
+  std::vector<Member> all_members;
+  int code = exchange(parent, Member{color, key, next_number.fetch_add(1)}, &all_members);
   if (code != MPI_SUCCESS) return code;
   *made = MPI_COMM_NULL;
   if (color == MPI_UNDEFINED) return MPI_SUCCESS;
@@ -290,11 +296,8 @@ int split_by_memory(Communicator& parent, bool is_wanted, int key, MPI_Comm* mad
   MemoryOffer mine{};
   mine.error = from_engine(canele_memory_allocate(engine(), sizeof(std::uint64_t), nullptr, &base, &memory));
   if (memory != nullptr) canele_memory_key(memory, mine.key);
-  std::vector<MemoryOffer> offers(static_cast<std::size_t>(parent.size()));
-  const canele_parts_t parts{sizeof mine, nullptr, nullptr};
-  Transfer exchange;
-  int code = from_engine(canele_iallgather(parent.group(), &mine, offers.data(), &parts, nullptr, &exchange.engine));
-  if (code == MPI_SUCCESS) code = exchange.wait(nullptr);
+  std::vector<MemoryOffer> offers;
+  int code = exchange(parent, mine, &offers);
   for (const MemoryOffer& offer : offers) {
     if (code == MPI_SUCCESS && offer.error != MPI_SUCCESS)
       code = mine.error != MPI_SUCCESS ? mine.error : fail(offer.error, "another rank has no memory to share");
