@@ -20,7 +20,10 @@
 // A message lies in a block (state/active_blocks). A slot whose block was kept, or is in a queue, gets another one
 // before it is posted again.
 //
-//     message:  length of the header (8 bytes) | header | payload        declared as its header: the first two
+//     message:  head (8 bytes) | header | payload        declared as its header: the first two
+//     head:     low 16 bits: length of the header; the others: number of the call, or 0 if no reply is expected
+//
+// Calls and their replies: see active_call_api.cpp.
 //
 // Rejected: a path of their own in the engine. It would need flow control of its own.
 #pragma once
@@ -46,6 +49,17 @@ constexpr std::size_t am_head_room = ActiveBlock::head_room;
 static_assert(am_head_room <= CANELE_HEADER_MAX);
 
 class Handler;
+struct ActiveMessages;
+
+/// The first bytes of a message.
+struct ActiveHead {
+  static constexpr int number_shift = 16;
+  static constexpr std::uint64_t most_calls = std::uint64_t{1} << 47;  ///< a tag has a bit more than a number
+
+  std::uint64_t word;
+  std::uint64_t header_length() const { return word & ((1u << number_shift) - 1); }
+  std::uint64_t number() const { return word >> number_shift; }
+};
 
 /// One receive of a handler.
 struct Slot {
@@ -81,7 +95,7 @@ struct ActiveTarget {
 
 class Handler final : public ActiveReceiver {
  public:
-  Handler(Session& session, std::uint64_t id, const ActiveTarget& target);
+  Handler(ActiveMessages& owner, std::uint64_t id, const ActiveTarget& target);
   ~Handler();
   Handler(const Handler&) = delete;
   Handler& operator=(const Handler&) = delete;
@@ -112,6 +126,7 @@ class Handler final : public ActiveReceiver {
   bool begin_wait();
   void serve_in_turn(std::uint32_t turns);
 
+  ActiveMessages& owner_;
   Session& session_;
   const std::uint64_t id_;
   const ActiveTarget target_;
@@ -127,10 +142,15 @@ class Handler final : public ActiveReceiver {
 };
 
 /// The active messages of one session.
-struct ActiveMessages {
+struct ActiveMessages final : ActiveReplies {
   std::mutex mutex;
   Session* session = nullptr;  ///< carries the messages
+  Session* replies = nullptr;  ///< carries the replies to calls
   std::map<std::uint64_t, std::unique_ptr<Handler>> handlers;
+  std::atomic<std::uint64_t> calls{0};      ///< made by this rank so far
+  std::atomic<std::int64_t> unanswered{0};  ///< calls of other ranks that have come and are not answered
+
+  void end_unanswered(int source, std::uint64_t number) override;
 };
 
 /// Lists the pieces of a message from `offset` on: head, then payload. Returns their number, at most `max`.
@@ -139,6 +159,27 @@ int message_segments(std::span<const std::byte> head, const canele_data_t& paylo
 
 /// Returns the session's active messages, made at first use. nullptr: *code is the error.
 std::shared_ptr<ActiveMessages> active_of(Session& session, int* code);
+
+/// Returns the session that carries the active messages of a session. nullptr: *code is the error.
+Session* carrier_of(Session& session, int* code);
+
+/// What a message is made of.
+struct ActiveParts {
+  const void* header;
+  std::size_t header_length;
+  const canele_data_t* payload;
+  std::uint64_t number = 0;  ///< of the call; 0: no reply is expected
+};
+
+/// Fills the program's memory for a message, and describes head and payload. The request must be postable.
+int prepare_sending(Session& active, const ActiveParts& parts, const char* call, canele_am_t* message,
+                    canele_data_t* whole);
+
+/// Reads the options of a post of an active message, which has no option `header`.
+int read_active_options(const canele_post_options_t* options, const char* call, canele_post_options_t* out);
+
+/// Finds the block of a payload that the program keeps. Returns nullptr, with the error told, if there is none.
+ActiveBlock* kept_block(const void* payload, const char* call);
 
 /// Registers a handler, or the queue that takes its place. Returns the error to answer.
 int register_handler(Session& session, std::uint64_t id, const ActiveTarget& target, const char* call);

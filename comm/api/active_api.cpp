@@ -29,10 +29,12 @@ std::shared_ptr<ActiveMessages> active_of(Session& session, int* code) {
   if (active == nullptr) session.active_messages = active = std::make_shared<ActiveMessages>();
   engine.unlock();
   const std::lock_guard lock(active->mutex);
-  if (active->session == nullptr) {
+  if (active->replies == nullptr)
+    active->replies = open_session(engine, "canele.reply:" + session.label, CANELE_ORDER_PER_TAG, code);
+  if (active->replies == nullptr) return nullptr;
+  if (active->session == nullptr)
     active->session = open_session(engine, "active:" + session.label, CANELE_ORDER_PER_TAG, code);
-    session.active = active->session;
-  }
+  session.active = active->session;
   return active->session == nullptr ? nullptr : active;
 }
 
@@ -68,11 +70,12 @@ void serve_id(Session& session, std::uint64_t id, bool served) {
 
 }  // namespace
 
-Handler::Handler(Session& session, std::uint64_t id, const ActiveTarget& target)
-    : session_(session),
+Handler::Handler(ActiveMessages& owner, std::uint64_t id, const ActiveTarget& target)
+    : owner_(owner),
+      session_(*owner.session),
       id_(id),
       target_(target),
-      blocks_(std::make_shared<ActiveBlocks>(session.context->platform, *this)) {
+      blocks_(std::make_shared<ActiveBlocks>(session_.context->platform, *this)) {
   for (Slot& slot : slots_) slot.handler = this;
   posted_.reserve(depth);
   waiting_.reserve(depth);
@@ -131,10 +134,11 @@ void Handler::open(Slot& slot) {
   canele_status_t envelope{};
   canele_receive_envelope(&slot.request, &envelope);
   std::byte* const head = slot.block->head;
-  std::uint64_t header_length = CANELE_AM_HEADER_MAX + 1;
+  ActiveHead first{CANELE_AM_HEADER_MAX + 1};
   if (envelope.length >= am_word && canele_receive_peek(&slot.request, head, am_word) == CANELE_OK) {
-    std::memcpy(&header_length, head, am_word);
+    std::memcpy(&first, head, am_word);
   }
+  const std::uint64_t header_length = first.header_length();
   const std::size_t head_length = am_word + header_length;
   if (header_length > CANELE_AM_HEADER_MAX || head_length > envelope.length ||
       canele_receive_peek(&slot.request, head, head_length) != CANELE_OK) {
@@ -147,6 +151,8 @@ void Handler::open(Slot& slot) {
   slot.told = true;
   slot.block->set(
       {envelope.source, id_, head + am_word, header_length, nullptr, envelope.length - head_length, CANELE_OK});
+  slot.block->owe_reply(&owner_, first.number());
+  if (first.number() != 0) owner_.unanswered.fetch_add(1, std::memory_order_relaxed);
   const canele_data_t whole = place(slot, head_length);
   slot.source.store(envelope.source, std::memory_order_release);
   canele_receive_bind(&slot.request, &whole);
@@ -201,6 +207,7 @@ void* Handler::memory_for(Slot& slot) {
   }
   std::memcpy(slot.large->head, slot.block->head, am_word + message.header_length);
   slot.large->set(message);
+  slot.large->owe_reply(&owner_, slot.block->take_reply());
   slot.large->message.header = slot.large->head + am_word;
   return slot.large->payload();
 }
@@ -211,6 +218,7 @@ void Handler::finish(Slot& slot) {
   if (!slot.told && status.error == CANELE_ENOMEM) {  // there was no memory even for its head
     slot.told = true;
     slot.block->set({status.source, id_, slot.block->head, 0, nullptr, 0, status.error});
+    slot.block->owe_reply(nullptr, 0);
   }
   canele_am_message_t& message = slot.message_block().message;
   if (slot.told && message.error == CANELE_OK) message.error = status.error;
@@ -285,7 +293,10 @@ void Handler::deliver(Slot& slot) {
     ActiveCall call{*blocks_};
     block.call = &call;
     target_.program.arrived(&block.message, target_.program.argument);
-    if (!call.kept) return static_cast<void>(block.call = nullptr);
+    if (!call.kept) {
+      block.call = nullptr;
+      return block.end_unanswered();
+    }
     replacement = call.replacement;
   } else {
     block.user = target_.user;
@@ -326,7 +337,7 @@ int register_handler(Session& session, std::uint64_t id, const ActiveTarget& tar
   int code = CANELE_OK;
   const auto active = active_of(session, &code);
   if (active == nullptr) return code;
-  auto handler = std::make_unique<Handler>(*active->session, id, target);
+  auto handler = std::make_unique<Handler>(*active, id, target);
   if (!handler->prepare()) return error(CANELE_ENOMEM, call, "no memory for the handler");
   const std::lock_guard lock(active->mutex);
   auto& place = active->handlers[id];
@@ -338,15 +349,38 @@ int register_handler(Session& session, std::uint64_t id, const ActiveTarget& tar
   return CANELE_OK;
 }
 
+namespace {
+
+/// Returns the error of a close while calls are under way, of this rank or to it.
+int check_calls(const ActiveMessages& active) {
+  const std::int64_t unanswered = active.unanswered.load(std::memory_order_acquire);
+  if (unanswered == 0) return CANELE_OK;
+  return error(CANELE_EBUSY, "canele_session_close: " + std::to_string(unanswered) +
+                                 " calls of other ranks are not answered; expected: a reply to each, or its message "
+                                 "given back");
+}
+
+int close_carrier(Session*& carrier) {
+  if (carrier == nullptr) return CANELE_OK;
+  const int code = canele_session_close(public_of(*carrier));
+  if (code == CANELE_OK) carrier = nullptr;
+  return code;
+}
+
+}  // namespace
+
 int stop_active_messages(Session& session) {
-  if (session.active == nullptr) return CANELE_OK;
+  if (session.active_messages == nullptr) return CANELE_OK;
   if (callback_depth() != 0) {
     return error(CANELE_EDEADLK, "canele_session_close inside a completion callback, with active messages");
   }
   const auto active = std::static_pointer_cast<ActiveMessages>(session.active_messages);
+  if (const int code = check_calls(*active); code != CANELE_OK) return code;
   for (auto& [id, handler] : active->handlers) handler->stop();
   active->handlers.clear();
-  const int code = canele_session_close(public_of(*active->session));
+  int code = check_calls(*active);  // a handler may have kept another one
+  if (code == CANELE_OK) code = close_carrier(active->replies);
+  if (code == CANELE_OK) code = close_carrier(active->session);
   if (code != CANELE_OK) return code;
   session.active = nullptr;
   session.active_messages.reset();

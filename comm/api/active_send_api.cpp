@@ -4,6 +4,8 @@
 //
 //     canele_am_send, canele_am_post ─▶ Sending in the program's memory ─▶ a send of head and payload
 //     canele_am_inject ─────────────▶ a copy of both ──────────────────▶ canele_inject's way
+//
+// Calls, which are answered: active_call_api.cpp.
 #include <canele/active_message.h>
 
 #include <algorithm>
@@ -40,15 +42,16 @@ int check_am_header(const void* header, std::size_t length, const char* call) {
                                   std::to_string(CANELE_AM_HEADER_MAX) + " bytes at an address");
 }
 
-/// Writes the head of a message. Returns its length.
-std::size_t write_head(const void* header, std::size_t length, std::byte* head) {
-  const std::uint64_t word = length;
+/// Writes the head of a message, and its header. Returns their length.
+std::size_t write_head(const void* header, std::size_t length, std::uint64_t number, std::byte* head) {
+  const std::uint64_t word = length | number << ActiveHead::number_shift;
   std::memcpy(head, &word, am_word);
   if (length != 0) std::memcpy(head + am_word, header, length);
   return am_word + length;
 }
 
-/// Returns the session that carries the active messages of a session. nullptr: *code is the error.
+}  // namespace
+
 Session* carrier_of(Session& session, int* code) {
   Session* active = session.active.load(std::memory_order_acquire);
   if (active == nullptr) {
@@ -61,15 +64,8 @@ Session* carrier_of(Session& session, int* code) {
   return nullptr;
 }
 
-/// What a message is made of.
-struct Parts {
-  const void* header;
-  std::size_t header_length;
-  const canele_data_t* payload;
-};
-
-/// Fills the program's memory for a message, and describes head and payload. The request must be postable.
-int prepare_sending(Session& active, const Parts& parts, const char* call, canele_am_t* message, canele_data_t* whole) {
+int prepare_sending(Session& active, const ActiveParts& parts, const char* call, canele_am_t* message,
+                    canele_data_t* whole) {
   int code = check_am_header(parts.header, parts.header_length, call);
   if (code != CANELE_OK) return code;
   auto& sending = *reinterpret_cast<Sending*>(message);
@@ -77,12 +73,23 @@ int prepare_sending(Session& active, const Parts& parts, const char* call, canel
   const canele_data_t payload = parts.payload == nullptr ? canele_data_contiguous(nullptr, 0) : *parts.payload;
   if ((code = check_data(&payload, call)) != CANELE_OK) return code;
   sending.payload = payload;
-  sending.head_length = write_head(parts.header, parts.header_length, sending.head);
+  sending.head_length = write_head(parts.header, parts.header_length, parts.number, sending.head);
   *whole = canele_data_segments(sending_segments, &sending, sending.head_length + payload.length);
   return CANELE_OK;
 }
 
-/// Finds the block of a payload that the program keeps. Returns nullptr, with the error told, if there is none.
+int read_active_options(const canele_post_options_t* options, const char* call, canele_post_options_t* out) {
+  *out = {};
+  out->struct_size = sizeof *out;
+  if (options == nullptr) return CANELE_OK;
+  const int code = check_size(options, options->struct_size, sizeof *options, call, "canele_post_options_t");
+  if (code != CANELE_OK) return code;
+  *out = *options;
+  if (out->header == 0) return CANELE_OK;
+  return error(CANELE_EINVAL, std::string(call) + ": options->header is " + std::to_string(out->header) +
+                                  "; expected: 0, as the header is an argument");
+}
+
 ActiveBlock* kept_block(const void* payload, const char* call) {
   if (fork::in_child) return static_cast<void>(reject_in_child(call)), nullptr;
   if (payload != nullptr && reinterpret_cast<std::uintptr_t>(payload) % alignof(ActiveBlock) == 0) {
@@ -93,7 +100,6 @@ ActiveBlock* kept_block(const void* payload, const char* call) {
   return nullptr;
 }
 
-}  // namespace
 }  // namespace canele::comm::api
 
 using namespace canele::comm;
@@ -126,18 +132,9 @@ int canele_am_post(canele_session_t* session, int destination, uint64_t id, cons
                    const canele_data_t* payload, const canele_post_options_t* options, canele_am_t* message) try {
   constexpr const char* call = "canele_am_post";
   if (session == nullptr || message == nullptr) return missing(call, "session and message");
-  int code = CANELE_OK;
-  canele_post_options_t given{};
-  given.struct_size = sizeof given;
-  if (options != nullptr) {
-    code = check_size(options, options->struct_size, sizeof *options, call, "canele_post_options_t");
-    if (code != CANELE_OK) return code;
-    given = *options;
-  }
-  if (given.header != 0) {
-    return error(CANELE_EINVAL, std::string(call) + ": options->header is " + std::to_string(given.header) +
-                                    "; expected: 0, as the header is an argument");
-  }
+  canele_post_options_t given;
+  int code = read_active_options(options, call, &given);
+  if (code != CANELE_OK) return code;
   Session* const active = carrier_of(session_of(session), &code);
   if (active == nullptr) return code;
   canele_data_t whole;
@@ -164,7 +161,7 @@ int canele_am_inject(canele_session_t* session, int destination, uint64_t id, co
   Session* const active = carrier_of(session_of(session), &code);
   if (active == nullptr) return code;
   std::byte whole[inject_limit];
-  write_head(header, header_length, whole);
+  write_head(header, header_length, 0, whole);
   if (payload_length != 0) std::memcpy(whole + head_length, payload, payload_length);
   return inject(*active, session_of(session), destination, id, {whole, head_length + payload_length, head_length},
                 call);

@@ -99,6 +99,7 @@ void ActiveBlocks::put(ActiveBlock* block) {
 void ActiveBlocks::give_back(ActiveBlock& block) {
   const std::shared_ptr<ActiveBlocks> blocks = std::exchange(block.blocks, nullptr);
   assert(blocks != nullptr && "the block belongs to the program");
+  block.end_unanswered();
   blocks->put(&block);
   bool claimed = false;
   {

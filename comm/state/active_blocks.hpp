@@ -29,6 +29,15 @@ namespace canele::comm {
 class ActiveBlocks;
 struct ActiveBlock;
 
+/// Answers calls for which the program has taken no token.
+class ActiveReplies {
+ public:
+  virtual void end_unanswered(int source, std::uint64_t number) = 0;
+
+ protected:
+  ~ActiveReplies() = default;
+};
+
 /// A message as the program sees it, and the block that it is part of.
 struct ActiveMessage : canele_am_message_t {
   ActiveBlock* block;
@@ -54,6 +63,8 @@ struct alignas(16) ActiveBlock : QueueNode {
   bool large = false;          ///< of one message, not of the list
   bool is_elsewhere = false;   ///< the program has described pieces for the payload
   ActiveCall* call = nullptr;  ///< set while its handler may keep it
+  ActiveReplies* replies = nullptr;
+  std::atomic<std::uint64_t> reply_number{0};  ///< of the source's call; 0: no reply is due, or its token was taken
   alignas(16) std::byte head[head_room];
 
   std::byte* payload() { return reinterpret_cast<std::byte*>(this + 1); }
@@ -66,6 +77,18 @@ struct alignas(16) ActiveBlock : QueueNode {
   void set(const canele_am_message_t& content) {
     static_cast<canele_am_message_t&>(message) = content;
     is_elsewhere = false;
+  }
+  /// Makes the program, or this block, owe a reply.
+  void owe_reply(ActiveReplies* to, std::uint64_t number) {
+    replies = to;
+    reply_number.store(number, std::memory_order_relaxed);  // the block has one owner
+  }
+  /// Returns the number of the reply that is due. It is the caller's to send. 0: none is due.
+  std::uint64_t take_reply() { return reply_number.exchange(0, std::memory_order_relaxed); }
+  /// The message is given up. Sends the reply that is still due.
+  void end_unanswered() {
+    if (reply_number.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      replies->end_unanswered(message.source, take_reply());
   }
 
   /// Returns a block with room for a payload, or nullptr if there is no memory.

@@ -16,6 +16,12 @@
 //     canele::active_message message;
 //     message.send(session, rank, 7, canele::one(task));
 //     message.wait();
+//
+//     // A call, and its answer in the function or later:
+//     canele::active_call call;
+//     call.post(session, rank, 9, canele::one(key), std::span<const std::byte>{}, value);
+//     call.wait();
+//     canele::reply_token(message).inject(session, value_of(message));
 #ifndef CANELE_ACTIVE_HPP
 #define CANELE_ACTIVE_HPP
 
@@ -147,6 +153,7 @@ class kept_message {
     const void* const first = payload_ != nullptr ? canele_am_header(payload_, &length) : nullptr;
     return {static_cast<const std::byte*>(first), length};
   }
+  void* native() const noexcept { return payload_; }  ///< for functions of active_message.h; nullptr: no message
   /// Aligned to 16 bytes.
   std::span<std::byte> payload() const noexcept { return {static_cast<std::byte*>(payload_), length_}; }
 
@@ -190,6 +197,84 @@ template <detail::sendable Header, detail::sendable Payload = std::span<const st
                                     detail::byte_size(header), std::ranges::data(payload), detail::byte_size(payload));
   return detail::answer_of(code, "canele_am_inject") != posted::no_room;
 }
+
+/// An active message that is answered by a reply. Like a request, neither copied nor moved. Destroying a pending one
+/// waits for it.
+class active_call {
+ public:
+  active_call() noexcept = default;
+  active_call(const active_call&) = delete;
+  active_call& operator=(const active_call&) = delete;
+  ~active_call() {
+    if (pending_) canele_wait(&native_.request, nullptr);
+  }
+
+  /// Sends `header` and the bytes of `payload` to `id` on rank `destination`, and receives the reply into the memory of
+  /// `reply`: see canele_am_call. `done` is told when the reply is here. Throws canele::error.
+  template <detail::sendable Header, detail::sendable Payload, detail::receivable Reply>
+  void post(session& from, int destination, std::uint64_t id, Header&& header, Payload&& payload, Reply&& reply,
+            const completion& done = {}) {
+    assert(!pending_ && "the call is still under way");
+    const auto data = detail::data_of(payload);
+    const auto room = detail::data_of(reply);
+    const auto native = detail::native_options(done, {});
+    detail::check(canele_am_call(from.native(), destination, id, std::ranges::data(header), detail::byte_size(header),
+                                 &data, &room, &native, &native_),
+                  "canele_am_call");
+    pending_ = true;
+  }
+
+  /// Blocks until the reply is here. Returns its length, in bytes. Throws canele::error if there is none.
+  std::size_t wait() {
+    canele_status_t native{};
+    const int code = canele_wait(&native_.request, &native);
+    if (code != native.error) detail::check(code, "canele_wait");  // waiting itself failed
+    pending_ = false;
+    status(native).check("active call");
+    return native.length;
+  }
+
+  /// Returns the call for functions of active_message.h.
+  canele_call_t* native() noexcept { return &native_; }
+
+ private:
+  canele_call_t native_{};
+  bool pending_ = false;
+};
+
+/// The right to answer one call, once. May be copied; one of the copies answers.
+class reply_token {
+ public:
+  /// Takes the token of the message that a handler is called with. Throws canele::error if no reply is expected.
+  explicit reply_token(const canele_am_message_t& message) {
+    detail::check(canele_am_take_token(&message, &native_), "canele_am_take_token");
+  }
+  /// Takes the token of a message that the program keeps. Throws likewise.
+  explicit reply_token(const kept_message& message) {
+    detail::check(canele_am_take_token(canele_am_message_of(message.native()), &native_), "canele_am_take_token");
+  }
+
+  /// Answers with the bytes of `range`, which must not change until `use` has ended: see canele_am_reply. `of` is the
+  /// session of the handler.
+  template <detail::sendable Range>
+  posted post(session& of, Range&& range, request& use, const completion& done = {}, const post_options& options = {}) {
+    const auto data = detail::data_of(range);
+    const auto native = detail::native_options(done, options);
+    const int code = detail::requests::begin(use, done, false, [&](canele_request_t* r) {
+      return canele_am_reply(of.native(), &native_, &data, &native, r);
+    });
+    return detail::answer_of(code, "canele_am_reply");
+  }
+  /// Answers with a copy of the bytes of `range`: see canele_am_inject_reply. Returns false if there is no room.
+  template <detail::sendable Range>
+  [[nodiscard]] bool inject(session& of, Range&& range) {
+    const int code = canele_am_inject_reply(of.native(), &native_, std::ranges::data(range), detail::byte_size(range));
+    return detail::answer_of(code, "canele_am_inject_reply") != posted::no_room;
+  }
+
+ private:
+  canele_am_token_t native_{};
+};
 
 }  // namespace canele
 

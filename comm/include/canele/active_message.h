@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * active_message.h - active messages beyond those of canele.h: handled by several threads at a time, placed in pieces,
- * delivered to a queue, kept by the program, sent with a completion or without a request.
+ * delivered to a queue, kept by the program, sent with a completion or without a request, answered by a reply.
  *
  * A task runtime takes its messages on its own thread, and keeps their payload for as long as a task needs it. No copy
  * is made: the payload stays where it has arrived. A message of up to 1,024 bytes then takes some 1,500 bytes.
@@ -78,6 +78,51 @@ CANELE_API int canele_am_post(canele_session_t *session, int destination, uint64
  * wait. Errors after that go to canele_session_on_error. CANELE_ERANK, CANELE_EINVAL, CANELE_ENOMEM. */
 CANELE_API int canele_am_inject(canele_session_t *session, int destination, uint64_t id, const void *header,
                                 size_t header_length, const void *payload, size_t payload_length);
+
+/* ------------------------------------------------------------------------------------------------- calls */
+
+/** An active message that is answered by a reply. Memory of the caller, with the rules of a request; wait for the
+ * member `request`, which is finalized when the reply is here. */
+typedef struct canele_call {
+  canele_request_t request;
+  CANELE_ALIGNAS_16 unsigned char opaque[1152];
+} canele_call_t;
+
+/** Sends an active message like canele_am_post, and receives the reply of its receiver into `reply` (NULL: only a reply
+ * of 0 bytes is expected). `payload`, and the memory for the reply, belong to the library until call->request is
+ * finalized. Its status then has source = destination, tag = id, length = bytes of the reply as sent. options: flags
+ * and header must be 0; the completion is that of the call. Does not block; allocates nothing.
+ *
+ * A call to an id that has no handler waits for one. It ends with CANELE_ECANCELED if its message is not answered: the
+ * handler has returned without a token, the message was given back without one, or its session was closed. It ends with
+ * CANELE_EPEER if the destination is lost, and with CANELE_ETRUNC if the reply is longer than `reply`. Until then
+ * canele_session_close answers CANELE_EBUSY. Answers: as canele_post_send. */
+CANELE_API int canele_am_call(canele_session_t *session, int destination, uint64_t id, const void *header,
+                              size_t header_length, const canele_data_t *payload, const canele_data_t *reply,
+                              const canele_post_options_t *options, canele_call_t *call);
+
+/** The right to answer one call, once. Plain bytes, which any thread of this rank may use. */
+typedef struct canele_am_token {
+  uint64_t opaque[2];
+} canele_am_token_t;
+
+/** Takes the token of a message: the call is answered by canele_am_reply then, now or later. `message` is that of the
+ * handler's call, or canele_am_message_of. canele_session_close answers CANELE_EBUSY until the reply has been posted.
+ * CANELE_ESTATE: no reply is expected, or the token is taken already. */
+CANELE_API int canele_am_take_token(const canele_am_message_t *message, canele_am_token_t *token);
+
+/** Returns the message of a payload that the program keeps, or has taken out of a queue. NULL: the payload is not kept.
+ * Valid until canele_am_release. */
+CANELE_API const canele_am_message_t *canele_am_message_of(const void *payload);
+
+/** Answers a call with `data` (NULL: 0 bytes). `session`: that of the handler. Else like canele_post_send to the rank
+ * that called. If nothing was taken, the token stays valid. A token must not be used twice. */
+CANELE_API int canele_am_reply(canele_session_t *session, const canele_am_token_t *token, const canele_data_t *data,
+                               const canele_post_options_t *options, canele_request_t *request);
+
+/** Answers a call with `length` bytes at `buffer` without a request. Else like canele_inject: the bytes are copied. */
+CANELE_API int canele_am_inject_reply(canele_session_t *session, const canele_am_token_t *token, const void *buffer,
+                                      size_t length);
 
 #ifdef __cplusplus
 }

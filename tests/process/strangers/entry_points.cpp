@@ -184,6 +184,7 @@ void add_active_messages() {
   static canele_data_t data = canele_data_contiguous(world.bytes, 8);
   static canele_post_options_t options = {sizeof options, {}, 0, 0, 0};
   static const canele_am_message_t message = {};
+  static canele_am_token_t token = {};
   static void* payload = nullptr;
   static std::size_t length = 0;
   canele_session_t* const s = world.session;
@@ -194,6 +195,13 @@ void add_active_messages() {
   ADD(refused, canele_am_inject, s, world.peer, id, world.bytes, Length{8}, world.bytes, Length{8});
   ADD(refused, canele_am_keep, &message, &payload);
   ADD(harmless, canele_am_header, world.payload, Optional<std::size_t*>{&length});
+  ADD(refused, canele_am_call, s, world.peer, id, world.bytes, Length{8}, Optional<canele_data_t*>{&data},
+      Optional<canele_data_t*>{&data}, Optional<canele_post_options_t*>{&options}, Fresh<canele_call_t>{});
+  ADD(refused, canele_am_take_token, &message, &token);
+  ADD(harmless, canele_am_message_of, world.payload);
+  ADD(refused, canele_am_reply, s, &token, Optional<canele_data_t*>{&data}, Optional<canele_post_options_t*>{&options},
+      Fresh<canele_request_t>{});
+  ADD(refused, canele_am_inject_reply, s, &token, world.bytes, Length{8});
   ADD(refused, canele_am_release, world.payload);
 }
 

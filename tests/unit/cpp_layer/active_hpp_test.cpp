@@ -139,5 +139,48 @@ TEST_F(CppActive, MemoryIsTakenAgain) {
   }
 }
 
+/// Adds up the numbers of a payload.
+int sum_of(std::span<const std::byte> payload) {
+  const std::vector<int> all = ints_of(payload);
+  return std::accumulate(all.begin(), all.end(), 0);
+}
+
+TEST_F(CppActive, AHandlerAnswersCalls) {
+  const canele::handler handler(session, 8, [&](const canele_am_message_t& message) {
+    const int sum = sum_of({static_cast<const std::byte*>(message.payload), message.payload_length});
+    EXPECT_TRUE(canele::reply_token(message).inject(session, canele::one(sum)));
+    EXPECT_EQ(code_of([&] { canele::reply_token{message}; }), CANELE_ESTATE);
+  });
+  canele::active_call call;
+  for (const int count : {0, 10, 3000}) {
+    const std::vector<int> payload = numbers(count);
+    int sum = -1;
+    call.post(session, 0, 8, canele::one(count), payload, canele::one(sum));
+    EXPECT_EQ(call.wait(), sizeof sum);
+    EXPECT_EQ(sum, sum_of(std::as_bytes(std::span(payload))));
+  }
+}
+
+TEST_F(CppActive, ACallIsAnsweredFromAQueue) {
+  canele::queue<> queue(engine);
+  const canele::active_queue to_me(session, 9, queue);
+  canele::completion_counter replies;
+  canele::active_call answered, given_back;
+  std::vector<int> reply(5000);
+  answered.post(session, 0, 9, canele::one(out), std::span<const std::byte>{}, reply, replies.adding());
+  given_back.post(session, 0, 9, canele::one(out), std::span<const std::byte>{}, reply);
+  const std::vector<int> answer = numbers(5000);
+  canele::request use;
+  {
+    const canele::kept_message first(queue.wait()), second(queue.wait());
+    EXPECT_EQ(canele::reply_token(first).post(session, answer, use), canele::posted::taken);
+  }
+  use.wait();
+  EXPECT_EQ(answered.wait(), reply.size() * sizeof(int));
+  replies.wait(engine, 1);
+  EXPECT_EQ(reply, answer);
+  EXPECT_EQ(code_of([&] { given_back.wait(); }), CANELE_ECANCELED);
+}
+
 }  // namespace
 }  // namespace canele::test::cpp_layer
