@@ -31,6 +31,7 @@ int enable(Engine& engine, const char* call) {
   state.default_lane = &state.lanes.emplace_back();
   state.default_lane->context = &engine;
   state.piece_limit = one_sided::piece_limit(engine);
+  state.copies_answers = engine.lifecycle.checksums;
   state.session.store(&session, std::memory_order_release);  // acquire: post_access()
   return CANELE_OK;
 }

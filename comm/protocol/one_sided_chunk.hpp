@@ -32,9 +32,11 @@ inline std::size_t length_of(const Request& request) {
   return request.data.length - (is_part ? request.moved : 0);
 }
 
-/// Returns whether the data of an operation goes as a message.
+/// Returns whether the data of an operation goes as a message. A message is sent from the memory that the program
+/// describes. That of a get may change meanwhile, and would no longer have its checksum.
 inline bool is_large(const Context& context, AccessKind operation, std::uint64_t length) CANELE_UNDER_LOCK {
-  return operation <= AccessKind::get && length > context.one_sided.piece_limit;
+  if (operation > AccessKind::get || length <= context.one_sided.piece_limit) return false;
+  return operation == AccessKind::put || !context.one_sided.copies_answers;
 }
 inline bool is_large(const Context& context, const Request& request) CANELE_UNDER_LOCK {
   return is_large(context, operation_of(request), request.data.length);

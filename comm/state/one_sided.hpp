@@ -283,6 +283,7 @@ struct State {
   std::atomic<Session*> session{nullptr};  ///< owns the requests; made at first use
   Lane* default_lane = nullptr;            ///< set before `session`
   std::size_t piece_limit = 0;             ///< most bytes of data in one chunk; set before `session`
+  bool copies_answers = false;             ///< packets have checksums, memory may change; set before `session`
   std::deque<Lane> lanes;                  ///< by number
   std::vector<RemoteKey*> mapped;          ///< keys of mapped memory
   HandleTable<Region> regions;
