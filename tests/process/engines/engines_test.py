@@ -60,7 +60,10 @@ class Contexts:
                 self.start("traffic", str(MANY), program=CONTEXTS, CANELE_DRIVERS=driver)
 
     def test_beside_mpi_and_threads(self):
-        self.start("beside-mpi", "4", program=CONTEXTS)
+        for ranks, engines in ((2, MANY), (4, 2)):
+            for driver in self.drivers:
+                with self.subTest(ranks=ranks, driver=driver):
+                    self.start("beside-mpi", str(engines), ranks=ranks, program=CONTEXTS, CANELE_DRIVERS=driver)
 
     def test_values_on_two_at_once(self):
         for ranks in self.sizes:
