@@ -24,6 +24,7 @@ namespace canele::sim {
 namespace {
 
 constexpr std::size_t records = 4, longest_record = 40'000, guard = 64, part_size = records * longest_record + guard;
+constexpr std::size_t block = 24, stride = 40;  ///< of the last record
 constexpr std::size_t temporary_size = 20'000;
 constexpr std::size_t sums = 3000, sums_at = sizeof(std::uint64_t), parts_at = sums_at + sums * sizeof(std::uint64_t);
 constexpr std::uint64_t key_tag = 1, end_tag = 2;
@@ -194,6 +195,22 @@ class OneSidedRank {
     }
   }
 
+  /// The last record has gaps. Its length is a multiple of a block.
+  static bool is_strided(std::size_t record) { return record == records - 1; }
+  std::size_t choose_length(std::size_t record) {
+    const std::uint64_t words = dice_.between(1, dice_.under(4) == 0 ? 5000 : 40);
+    return is_strided(record) ? block * (1 + words / (stride / sizeof(std::uint64_t) + 1))
+                              : sizeof(std::uint64_t) * words;
+  }
+  canele_access_options_t access_to(std::size_t record) const {
+    canele_access_options_t options{};
+    options.struct_size = sizeof options;
+    if (is_strided(record)) {
+      options.block = block;
+      options.stride = stride;
+    }
+    return options;
+  }
   std::uint64_t offset_of(std::size_t record) const {
     return parts_at + static_cast<std::uint64_t>(rank_) * part_size + record * longest_record;
   }
@@ -205,12 +222,11 @@ class OneSidedRank {
     const std::uint64_t count = dice_.between(1, 8);
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto record = static_cast<std::size_t>(dice_.under(records));
-      const std::size_t length = sizeof(std::uint64_t) * dice_.between(1, dice_.under(4) == 0 ? 5000 : 40);
+      const std::size_t length = choose_length(record);
       kept.emplace_back(length);
       fill(kept.back(), ++remote.written[record]);
       remote.length[record] = length;
-      canele_access_options_t options{};
-      options.struct_size = sizeof options;
+      canele_access_options_t options = access_to(record);
       if (dice_.under(3) == 0) {
         options.slot = remote.card.slot;
         options.immediate = ++remote.notified << 32 | remote.written[record];
@@ -255,7 +271,8 @@ class OneSidedRank {
     std::vector<std::byte> bytes(remote.length[record]);
     const canele_data_t data = canele_data_contiguous(bytes.data(), bytes.size());
     canele_request_t request{};
-    must(canele_get(remote.key, offset_of(record), &data, nullptr, &request));
+    const canele_access_options_t options = access_to(record);
+    must(canele_get(remote.key, offset_of(record), &data, &options, &request));
     if (!ended(request, peer)) return;
     for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
       if (word_at(bytes.data(), at) != remote.written[record])
@@ -306,8 +323,11 @@ class OneSidedRank {
       if (entry.immediate >> 32 != ++remote.told)
         return wrong(entry.source, "notification " + std::to_string(entry.immediate >> 32) + " has come, not " +
                                        std::to_string(remote.told));
-      for (std::uint64_t at = entry.tag; at < entry.tag + entry.length; at += sizeof(std::uint64_t)) {
-        if (word_at(window_.data(), at) < number) return wrong(entry.source, "a notification has come before its data");
+      const bool strided = (entry.tag - parts_at) % part_size == (records - 1) * longest_record;
+      for (std::uint64_t at = 0; at < entry.length; at += sizeof(std::uint64_t)) {
+        const std::uint64_t gaps = strided ? at / block * (stride - block) : 0;
+        if (word_at(window_.data(), entry.tag + at + gaps) < number)
+          return wrong(entry.source, "a notification has come before its data");
       }
     }
   }
@@ -345,6 +365,15 @@ class OneSidedRank {
       const auto end = window_.begin() + static_cast<std::ptrdiff_t>(parts_at + part * part_size);
       if (std::any_of(end - guard, end, [](std::byte one) { return one != std::byte{0}; }))
         wrong(static_cast<int>(part) - 1, "bytes behind its records have changed");
+      check_gaps(part - 1);
+    }
+  }
+
+  void check_gaps(std::size_t part) {
+    const std::byte* const record = window_.data() + parts_at + part * part_size + (records - 1) * longest_record;
+    for (std::size_t at = 0; at + stride <= longest_record; at += stride) {
+      if (std::any_of(record + at + block, record + at + stride, [](std::byte one) { return one != std::byte{0}; }))
+        return wrong(static_cast<int>(part), "bytes between its blocks have changed");
     }
   }
 

@@ -179,9 +179,9 @@ int canele_put(canele_key_t* key, uint64_t offset, const canele_data_t* data, co
   if (code == CANELE_OK) code = read_options(options, true, call, &read);
   if (code != CANELE_OK) return code;
   RemoteKey& k = key_of(key);
-  const Access access{call,  AccessKind::put, engine_of(*k.context), k.rank, &k, offset,
-                      *data, read.slot,       read.immediate};
-  code = check_range(access, CANELE_ACCESS_WRITE);
+  Access access{call, AccessKind::put, engine_of(*k.context), k.rank, &k, offset, *data, read.slot, read.immediate};
+  code = set_strides(read, access);
+  if (code == CANELE_OK) code = check_range(access, CANELE_ACCESS_WRITE);
   return code != CANELE_OK ? code : post_access(access, read, request);
 } catch (...) {
   return caught();
@@ -200,8 +200,9 @@ int canele_get(canele_key_t* key, uint64_t offset, const canele_data_t* data, co
   if (code == CANELE_OK) code = read_options(options, false, call, &read);
   if (code != CANELE_OK) return code;
   RemoteKey& k = key_of(key);
-  const Access access{call, AccessKind::get, engine_of(*k.context), k.rank, &k, offset, *data};
-  code = check_range(access, CANELE_ACCESS_READ);
+  Access access{call, AccessKind::get, engine_of(*k.context), k.rank, &k, offset, *data};
+  code = set_strides(read, access);
+  if (code == CANELE_OK) code = check_range(access, CANELE_ACCESS_READ);
   return code != CANELE_OK ? code : post_access(access, read, request);
 } catch (...) {
   return caught();
@@ -231,7 +232,8 @@ int canele_atomic(canele_key_t* key, uint64_t offset, enum canele_atomic_operati
   access.immediate = operand;
   access.compare = compare;
   access.code = static_cast<unsigned>(kind);
-  code = check_range(access, CANELE_ACCESS_ATOMIC);
+  code = set_strides(read, access);
+  if (code == CANELE_OK) code = check_range(access, CANELE_ACCESS_ATOMIC);
   return code != CANELE_OK ? code : post_access(access, read, request);
 } catch (...) {
   return caught();
@@ -261,7 +263,8 @@ int canele_accumulate(canele_key_t* key, uint64_t offset, const canele_data_t* d
   access.code = static_cast<unsigned>(operation);
   access.element = element;
   access.before = static_cast<std::byte*>(before);
-  code = check_range(access, CANELE_ACCESS_ATOMIC);
+  code = set_strides(read, access);
+  if (code == CANELE_OK) code = check_range(access, CANELE_ACCESS_ATOMIC);
   return code != CANELE_OK ? code : post_access(access, read, request);
 } catch (...) {
   return caught();
@@ -277,8 +280,9 @@ int post_to_rank(const char* call, AccessKind operation, canele_engine_t* engine
   if (const int code = read_options(options, notifies, call, &read); code != CANELE_OK) return code;
   if (notifies && read.slot == 0) return missing(call, "options->slot");
   if (const int code = check_peer(engine, rank, call); code != CANELE_OK) return code;
-  return post_access({call, operation, engine_of(engine), rank, nullptr, 0, {}, read.slot, read.immediate}, read,
-                     request);
+  Access access{call, operation, engine_of(engine), rank, nullptr, 0, {}, read.slot, read.immediate};
+  const int code = set_strides(read, access);
+  return code != CANELE_OK ? code : post_access(access, read, request);
 }
 
 }  // namespace

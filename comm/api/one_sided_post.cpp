@@ -57,14 +57,30 @@ int read_options(const canele_access_options_t* options, bool may_notify, const 
   if (code != CANELE_OK) return code;
   if (!may_notify && (options->slot != 0 || options->immediate != 0))
     return error(CANELE_EINVAL, call, "slot and immediate are given; expected: 0");
-  *out = {options->done, options->lane != nullptr ? &lane_of(options->lane) : nullptr, options->priority, options->slot,
-          options->immediate};
+  *out = {options->done,      options->lane != nullptr ? &lane_of(options->lane) : nullptr,
+          options->priority,  options->slot,
+          options->immediate, options->block,
+          options->stride};
   return CANELE_OK;
+}
+
+int set_strides(const AccessOptions& options, Access& access) {
+  if ((options.block | options.stride) == 0) [[likely]]
+    return CANELE_OK;
+  constexpr std::uint64_t most = UINT32_MAX;
+  const bool fits = options.block <= most && options.stride <= most;
+  access.strides = {static_cast<std::uint32_t>(options.block), static_cast<std::uint32_t>(options.stride)};
+  if (access.operation <= AccessKind::get && fits && one_sided::is_shape_of(access.strides, access.data.length))
+    return CANELE_OK;
+  return error(CANELE_EINVAL, std::string(access.call) + ": block and stride are " + std::to_string(options.block) +
+                                  " and " + std::to_string(options.stride) + ", for " +
+                                  std::to_string(access.data.length) +
+                                  " bytes; expected: of a put or get, a part of the data, and at least as much");
 }
 
 int check_range(const Access& access, std::uint32_t wanted) {
   const RemoteKey& key = *access.key;
-  const std::uint64_t length = access.data.length;
+  const std::uint64_t length = one_sided::extent_of(access.strides, access.data.length);
   if (allows(key, access.offset, length, wanted)) return CANELE_OK;
   if ((key.access & wanted) == 0)
     return error(CANELE_EACCESS, std::string(access.call) + ": the key does not allow this kind of access");
@@ -121,7 +137,9 @@ bool access_at_once(const Access& access, Lane& lane) {
   std::byte* const base = post::mapped_memory(*access.key, lane);
   if (base == nullptr) return accesses_directly(access, lane);
   std::byte* const at = base + access.offset;
-  if (access.operation == AccessKind::put) {
+  if (one_sided::is_strided(access.strides)) {
+    post::access_mapped({at, access.strides, access.data.length}, access.data, access.operation == AccessKind::put);
+  } else if (access.operation == AccessKind::put) {
     post::put_mapped(at, access.data);
   } else if (access.operation == AccessKind::get) {
     post::get_mapped(at, access.data);
@@ -135,7 +153,8 @@ bool access_at_once(const Access& access, Lane& lane) {
 
 /// Makes a put or get by this process itself, if the target permits. Returns false if it has to be posted.
 bool accesses_directly(const Access& access, Lane& lane) {
-  if (access.operation > AccessKind::get || !post::may_go_directly(*access.key, lane, access.data.length, access.slot))
+  if (access.operation > AccessKind::get || one_sided::is_strided(access.strides) ||
+      !post::may_go_directly(*access.key, lane, access.data.length, access.slot))
     return false;
   const drivers::RmaOp op = access.operation == AccessKind::put ? drivers::RmaOp::put : drivers::RmaOp::get;
   return post::access_directly(*access.key, lane, op, access.offset, access.data);
@@ -204,6 +223,7 @@ void submit_access(const Access& access, const AccessOptions& options, bool watc
   request.key = access.key;
   request.slot = access.slot;
   request.immediate = access.immediate;
+  request.strides = access.strides;
   set_what(access, request);
   request.item.priority = options.priority;
   request.PostOp::kind = OpKind::access;

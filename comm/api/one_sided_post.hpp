@@ -33,6 +33,7 @@ struct Access {
   std::byte* before = nullptr;              ///< of an accumulate: the former elements go there; nullptr: nowhere
   std::uint64_t start = 0;                  ///< of a part of an accumulate: where it begins in `data`, and ends behind
   one_sided::Transfer* transfer = nullptr;  ///< of a large operation
+  wire::Strides strides{};                  ///< of a put or get: the memory of the target
   Session* session = nullptr;
 };
 
@@ -43,6 +44,7 @@ struct AccessOptions {
   std::int32_t priority = 0;
   std::uint32_t slot = 0;
   std::uint64_t immediate = 0;
+  std::uint64_t block = 0, stride = 0;  ///< as given; the operation checks them
 };
 
 /// Reads the options of an operation. options may be NULL. Returns the error to answer.
@@ -52,6 +54,8 @@ int read_options(const canele_access_options_t* options, bool may_notify, const 
 inline bool allows(const one_sided::RemoteKey& key, std::uint64_t offset, std::uint64_t length, std::uint32_t wanted) {
   return length <= key.length && offset <= key.length - length && (key.access & wanted) != 0;
 }
+/// Sets the strides of a put or get, or checks that another operation has none. Returns the error to answer.
+int set_strides(const AccessOptions& options, Access& access);
 /// Checks the range of an operation against its key. Returns the error to answer.
 int check_range(const Access& access, std::uint32_t wanted);
 

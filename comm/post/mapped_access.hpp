@@ -69,6 +69,18 @@ inline void get_mapped(const std::byte* at, const canele_data_t& data) {
   std::atomic_thread_fence(std::memory_order_acquire);  // before later gets
 }
 
+/// Writes the data to strided memory, or reads it from there.
+inline void access_mapped(const one_sided::StridedMemory& memory, const canele_data_t& data, bool put) {
+  if (put) {
+    std::atomic_thread_fence(std::memory_order_release);  // as in put_mapped()
+    memory.each([&](std::byte* at, std::uint64_t offset, std::size_t bytes) { data::gather(data, offset, bytes, at); });
+  } else {
+    memory.each(
+        [&](std::byte* at, std::uint64_t offset, std::size_t bytes) { data::scatter(data, offset, at, bytes); });
+    std::atomic_thread_fence(std::memory_order_acquire);  // as in get_mapped()
+  }
+}
+
 /// `before`: of the program, `operation.size` bytes, or nullptr.
 inline void apply_mapped(std::byte* at, const one_sided::AtomicOperation& operation, void* before) {
   const std::uint64_t value = one_sided::apply(operation, at);

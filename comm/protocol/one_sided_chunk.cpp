@@ -18,6 +18,10 @@ namespace {
 /// Returns the code of what an atomic operation or an accumulate does.
 std::uint8_t code_of(const Request& request) { return static_cast<std::uint8_t>(request.slot >> 8); }
 
+bool has_strides(const Request& request) {
+  return operation_of(request) <= AccessKind::get && is_strided(request.strides);
+}
+
 /// Returns how many bytes of data the chunk of the operation brings.
 std::size_t bytes_to_put(const Context& context, const Request& request) CANELE_UNDER_LOCK;
 std::size_t bytes_to_put(const Context& context, const Request& request) {
@@ -47,7 +51,8 @@ bool is_answered(const Request& request) {
 }
 
 std::size_t piece_limit(const Context& context) {
-  constexpr std::size_t around = wire::chunk_size(wire::long_size) + sizeof(std::uint32_t) + sizeof(wire::Notification);
+  constexpr std::size_t around =
+      wire::chunk_size(wire::long_size) + sizeof(std::uint32_t) + sizeof(wire::Notification) + sizeof(wire::Strides);
   std::size_t limit = ~std::size_t{0};
   for (const auto& instance : context.instances) limit = std::min(limit, instance->driver->capabilities().max_packet);
   return limit - sizeof(wire::Head) - around;
@@ -61,6 +66,7 @@ std::size_t payload_size(const Context& context, const Request& request) {
   if (operation == AccessKind::atomic) size += sizeof(wire::AtomicWord);
   if (operation == AccessKind::accumulate) size += sizeof(wire::Accumulate);
   if (operation == AccessKind::put && is_large(context, request)) size += sizeof(std::uint64_t);
+  if (has_strides(request)) size += sizeof(wire::Strides);
   return size;
 }
 
@@ -71,25 +77,27 @@ std::byte* write(Context& context, Request& request, std::byte* out) {
   const std::size_t bytes = bytes_to_put(context, request);
   const bool large = is_large(context, request);
   const std::uint32_t flags = (notifies(request) ? wire::access_notifies : 0) | (large ? wire::access_by_message : 0) |
-                              (request.needs_fin && !is_answered(request) ? wire::access_wants_ack : 0);
+                              (request.needs_fin && !is_answered(request) ? wire::access_wants_ack : 0) |
+                              (has_strides(request) ? wire::access_strided : 0);
   const Handle answer = is_answered(request) ? request.handle : Handle::none;
   const auto low = static_cast<std::uint8_t>(request.slot);
   const wire::Notification notification{request.immediate, request.data.length, request.status_tag, request.slot, 0};
   const wire::GetRange range{answer, request.data.length};
   const wire::AtomicWord word{request.immediate, request.compare, answer, code_of(request), low, {}};
   const wire::Accumulate elements{answer, static_cast<std::uint32_t>(length_of(request)), code_of(request), low, {}};
-  std::span<const std::byte> fields, length;
+  std::span<const std::byte> fields, length, strides;
   if (notifies(request)) fields = link::bytes_of(notification);
   if (operation == AccessKind::get) fields = link::bytes_of(range);
   if (operation == AccessKind::atomic) fields = link::bytes_of(word);
   if (operation == AccessKind::accumulate) fields = link::bytes_of(elements);
   if (operation == AccessKind::put && large) length = link::bytes_of(range.length);
+  if (has_strides(request)) strides = link::bytes_of(request.strides);
   const bool has_offset = operation <= AccessKind::accumulate;
   const wire::Head head{has_offset ? request.status_tag : 0, request.key != nullptr ? request.key->index : 0,
                         lane_of(request), types[static_cast<std::size_t>(operation)], 0};
-  assert(sizeof flags + fields.size() + length.size() + bytes == payload_size(context, request));
+  assert(sizeof flags + fields.size() + length.size() + strides.size() + bytes == payload_size(context, request));
   out = wire::put_head(out, head, payload_size(context, request));
-  for (const std::span<const std::byte> part : {link::bytes_of(flags), fields, length}) {
+  for (const std::span<const std::byte> part : {link::bytes_of(flags), fields, length, strides}) {
     if (!part.empty()) std::memcpy(out, part.data(), part.size());
     out += part.size();
   }

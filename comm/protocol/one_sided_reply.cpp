@@ -26,24 +26,25 @@ std::size_t next_piece(const Context& context, const Request& reply) {
 Region* region_of(const Request& reply) { return reinterpret_cast<Region*>(reply.blocked_next); }
 
 /// Sends the answer if it is short and can leave at once. Else returns false.
-bool reply_fast(Context& context, Peer& peer, const ReplyName& name,
-                std::span<const std::byte> bytes) CANELE_UNDER_LOCK;
-bool reply_fast(Context& context, Peer& peer, const ReplyName& name, std::span<const std::byte> bytes) {
-  const std::size_t length = bytes.size();
+bool reply_fast(Context& context, Peer& peer, const ReplyName& name, const StridedMemory& memory) CANELE_UNDER_LOCK;
+bool reply_fast(Context& context, Peer& peer, const ReplyName& name, const StridedMemory& memory) {
+  const std::size_t length = memory.length;
   if (length > Rail::longest_inline || !link::can_send_fast(peer, wire::chunk_size(length))) return false;
   std::byte packet[link::longest_fast_chunk];
   wire::put_head(packet, {word_of(name.operation), 0, name.lane, wire::Type::got, 0}, length);
-  if (length != 0) std::memcpy(packet + sizeof(wire::Head), bytes.data(), length);
+  if (is_strided(memory.strides)) {
+    memory.read(packet + sizeof(wire::Head));
+  } else if (length != 0) {
+    std::memcpy(packet + sizeof(wire::Head), memory.base, length);
+  }
   return link::send_fast(context, peer, {packet, wire::chunk_size(length)});
 }
 
 /// Fills the request of an answer. It has neither a region nor a copy yet.
 void fill(Context& context, const Peer& peer, const ReplyName& name, PooledRequest& reply,
-          std::span<const std::byte> bytes) CANELE_UNDER_LOCK;
-void fill(Context& context, const Peer& peer, const ReplyName& name, PooledRequest& reply,
-          std::span<const std::byte> bytes) {
-  prepare_send(reply, *context.one_sided.session, peer.rank, 0, canele_data_contiguous(bytes.data(), bytes.size()),
-               name.lane);
+          const canele_data_t& data) CANELE_UNDER_LOCK;
+void fill(Context& context, const Peer& peer, const ReplyName& name, PooledRequest& reply, const canele_data_t& data) {
+  prepare_send(reply, *context.one_sided.session, peer.rank, 0, data, name.lane);
   reply.role = Request::InternalRole::one_sided_reply;
   reply.handle = name.operation;
   reply.blocked_next = nullptr;
@@ -67,12 +68,12 @@ void free(Context& context, PooledRequest& reply, std::byte* copy) {
 
 }  // namespace
 
-Verdict reply_from(Context& context, Peer& peer, const ReplyName& name, Region& region,
-                   std::span<const std::byte> bytes) {
-  if (reply_fast(context, peer, name, bytes)) return Verdict::ok();
+Verdict reply_from(Context& context, Peer& peer, const ReplyName& name, Region& region, const StridedMemory& memory) {
+  if (reply_fast(context, peer, name, memory)) return Verdict::ok();
   PooledRequest* const reply = context.request_pool.take();
   if (reply == nullptr) return Verdict::retry();
-  fill(context, peer, name, *reply, bytes);
+  static_assert(sizeof memory <= sizeof reply->payload);
+  fill(context, peer, name, *reply, data_of(*new (reply->payload) StridedMemory(memory)));
   reply->blocked_next = reinterpret_cast<Request*>(&region);
   ++region.uses;
   begin(context, peer, *reply);
@@ -90,8 +91,9 @@ ReplyCopy reserve_reply(Context& context, std::size_t length) {
 }
 
 void reply_with(Context& context, Peer& peer, const ReplyName& name, const ReplyCopy& copy) {
-  if (reply_fast(context, peer, name, copy.bytes)) return free(context, *copy.request, copy.bytes.data());
-  fill(context, peer, name, *copy.request, copy.bytes);
+  if (reply_fast(context, peer, name, {copy.bytes.data(), {}, copy.bytes.size()}))
+    return free(context, *copy.request, copy.bytes.data());
+  fill(context, peer, name, *copy.request, canele_data_contiguous(copy.bytes.data(), copy.bytes.size()));
   copy.request->before = copy.bytes.data();
   begin(context, peer, *copy.request);
 }

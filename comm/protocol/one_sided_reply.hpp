@@ -25,9 +25,9 @@ struct ReplyName {
 /// Returns whether the peer has as many answers under way as it may.
 inline bool has_most_replies(const PeerAccess& access) { return access.serving >= most_replies; }
 
-/// Sends bytes of a region, which is in use until they have left.
+/// Sends memory of a region, which is in use until the bytes have left.
 Verdict reply_from(Context& context, Peer& peer, const ReplyName& name, Region& region,
-                   std::span<const std::byte> bytes) CANELE_UNDER_LOCK;
+                   const StridedMemory& memory) CANELE_UNDER_LOCK;
 
 /// A copy that is to be sent.
 struct ReplyCopy {

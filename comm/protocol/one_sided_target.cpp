@@ -36,14 +36,19 @@ struct LargePut {
   wire::Head head;
   std::uint32_t flags;
   wire::Notification notification;
-  std::uint64_t length;
+  StridedMemory memory;  ///< without a base if the put is not allowed
 };
+
+/// Takes the strides that the flags announce. Returns false if they do not follow, or are no shape of the data.
+bool take_strides(std::uint32_t flags, std::uint64_t length, Payload& payload, wire::Strides& strides) {
+  return (flags & wire::access_strided) == 0 || (wire::take(payload, strides) && is_shape_of(strides, length));
+}
 
 void executed(Context& context, Peer& peer, std::uint16_t lane, std::uint32_t flags) CANELE_UNDER_LOCK;
 void reject(Context& context, Peer& peer, std::uint16_t lane, int error) CANELE_UNDER_LOCK;
 int notify(Context& context, Peer& peer, const wire::Notification& fields) CANELE_UNDER_LOCK;
 Verdict receive_put(Context& context, Peer& peer, const LargePut& put, Region* region, int error) CANELE_UNDER_LOCK;
-Verdict send_got(Context& context, Peer& peer, const wire::Head& head, std::uint64_t length,
+Verdict send_got(Context& context, Peer& peer, const wire::Head& head, const StridedMemory& memory,
                  Region& region) CANELE_UNDER_LOCK;
 void acknowledge(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 
@@ -79,15 +84,24 @@ Verdict on_put(Context& context, Peer& peer, const wire::Head& head, Payload pay
   if (!wire::take(payload, flags) || ((flags & wire::access_notifies) != 0 && !wire::take(payload, fields)))
     return Verdict::violation("a put is too short");
   const bool by_message = (flags & wire::access_by_message) != 0;
-  std::uint64_t length = payload.size();
-  if (by_message && !wire::take(payload, length)) return Verdict::violation("a put is too short");
+  StridedMemory memory;
+  if (by_message && !wire::take(payload, memory.length)) return Verdict::violation("a put is too short");
+  if (!by_message) memory.length = payload.size() - ((flags & wire::access_strided) != 0 ? sizeof(wire::Strides) : 0);
+  if (!take_strides(flags, memory.length, payload, memory.strides))
+    return Verdict::violation("a put has no valid strides");
   PeerAccess& access = access_of(peer);
   if (!may_come(access, head.session)) return too_early();
   Region* region = nullptr;
-  int error = find_region(context, access, head, length, CANELE_ACCESS_WRITE, &region);
+  int error =
+      find_region(context, access, head, extent_of(memory.strides, memory.length), CANELE_ACCESS_WRITE, &region);
+  if (error == CANELE_OK) memory.base = region->base + head.tag;
   if (by_message)
-    return receive_put(context, peer, {head, flags, fields, length}, error == CANELE_OK ? region : nullptr, error);
-  if (error == CANELE_OK && !payload.empty()) std::memcpy(region->base + head.tag, payload.data(), payload.size());
+    return receive_put(context, peer, {head, flags, fields, memory}, error == CANELE_OK ? region : nullptr, error);
+  if (error == CANELE_OK && is_strided(memory.strides)) {
+    memory.write(payload.data());
+  } else if (error == CANELE_OK && !payload.empty()) {
+    std::memcpy(memory.base, payload.data(), payload.size());
+  }
   context.watch.moved();
   if (error == CANELE_OK && (flags & wire::access_notifies) != 0) error = notify(context, peer, fields);
   return conclude(context, peer, head, flags, error);
@@ -97,31 +111,37 @@ Verdict on_get(Context& context, Peer& peer, const wire::Head& head, Payload pay
   std::uint32_t flags = 0;
   wire::GetRange range{};
   if (!wire::take(payload, flags) || !wire::take(payload, range)) return Verdict::violation("a get is too short");
+  StridedMemory memory;
+  memory.length = range.length;
+  if (!take_strides(flags, memory.length, payload, memory.strides))
+    return Verdict::violation("a get has no valid strides");
   PeerAccess& access = access_of(peer);
   if (!may_come(access, head.session)) return too_early();
   if (has_most_replies(access)) return Verdict::violation("it makes more gets than may be under way");
   Region* region = nullptr;
-  const int error = find_region(context, access, head, range.length, CANELE_ACCESS_READ, &region);
+  const std::uint64_t extent = extent_of(memory.strides, memory.length);
+  const int error = find_region(context, access, head, extent, CANELE_ACCESS_READ, &region);
   if (error != CANELE_OK) return conclude(context, peer, head, flags, error);
-  const Verdict answered =
-      (flags & wire::access_by_message) != 0
-          ? send_got(context, peer, head, range.length, *region)
-          : reply_from(context, peer, {head.session, range.get}, *region, {region->base + head.tag, range.length});
+  memory.base = region->base + head.tag;
+  const Verdict answered = (flags & wire::access_by_message) != 0
+                               ? send_got(context, peer, head, memory, *region)
+                               : reply_from(context, peer, {head.session, range.get}, *region, memory);
   return answered.is_ok() ? conclude(context, peer, head, flags, CANELE_OK) : answered;
 }
 
 namespace {
 
 /// Sends the answer to a large get as a message.
-Verdict send_got(Context& context, Peer& peer, const wire::Head& head, std::uint64_t length, Region& region) {
+Verdict send_got(Context& context, Peer& peer, const wire::Head& head, const StridedMemory& memory, Region& region) {
   Transfer* const transfer = new (std::nothrow) Transfer;
   if (transfer == nullptr) return Verdict::retry();
   CANELE_COVER(one_sided_large_get_served);
   transfer->region = &region;
+  transfer->memory = memory;
   ++region.uses;
   ++peer.one_sided->serving;
   send(context, *transfer, {peer.rank, head.session, lane_of(*peer.one_sided, head.session).executed + 1, true},
-       canele_data_contiguous(region.base + head.tag, length), 0);
+       data_of(transfer->memory), 0);
   return Verdict::ok();
 }
 
@@ -134,12 +154,12 @@ Verdict receive_put(Context& context, Peer& peer, const LargePut& put, Region* r
   transfer->head = put.head;
   transfer->flags = put.flags;
   transfer->notification = put.notification;
+  transfer->memory = put.memory;
   if (region != nullptr) ++region->uses;
   TargetLane& lane = lane_of(*peer.one_sided, put.head.session);
   lane.in_large_put = true;
   receive(context, *transfer, {peer.rank, put.head.session, lane.executed + 1, false},
-          region != nullptr ? canele_data_contiguous(region->base + put.head.tag, put.length)
-                            : canele_data_contiguous(nullptr, 0));
+          region != nullptr ? data_of(transfer->memory) : canele_data_contiguous(nullptr, 0));
   return Verdict::ok();
 }
 

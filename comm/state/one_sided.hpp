@@ -43,6 +43,7 @@
 #include "comm/state/handle_table.hpp"
 #include "comm/state/queue_node.hpp"
 #include "comm/state/request.hpp"
+#include "comm/state/strided.hpp"
 #include "comm/wire/handle.hpp"
 #include "comm/wire/wire.hpp"
 #include "drivers/driver.hpp"
@@ -257,6 +258,7 @@ struct Transfer : CallOp {
   wire::Head head{};
   std::uint32_t flags = 0;
   wire::Notification notification{};
+  StridedMemory memory;  ///< that the put writes, or the get reads
 
   Transfer *next = nullptr, *previous = nullptr;  ///< in TransferList
 };

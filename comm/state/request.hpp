@@ -27,6 +27,7 @@
 #include "comm/state/queue_node.hpp"
 #include "comm/state/request_states.hpp"
 #include "comm/wire/handle.hpp"
+#include "comm/wire/wire.hpp"
 #include "ltask/parker.hpp"
 #include "ltask/submit_lock.hpp"
 #include "ltask/task.hpp"
@@ -201,6 +202,7 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask, QueueNode {
   };
   Request* blocked_next;  ///< see state/blocked_sends.hpp
   Request* blocked_prev;
+  wire::Strides strides;  ///< of a put or get: the memory of the target
 
   /// Initializes the fields of a new request that are outside of its first cache line.
   void begin(const Context& of);

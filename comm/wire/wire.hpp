@@ -51,7 +51,7 @@
 //    attach              handle of region index      u64 nonce: the sender names the region by `index` from now on
 //    detach              0                index      (none): `index` is free again
 //    put                 offset           index      u32 access flags, [Notification], bytes
-//    get                 offset           index      u32 access flags, GetRange
+//    get                 offset           index      u32 access flags, GetRange, Strides if there are any
 //    got                 handle           0          the next bytes of the answer to a get or an accumulate
 //    atomic              offset           index      u32 access flags, AtomicWord
 //    accumulate          offset           index      u32 access flags, Accumulate, the elements
@@ -81,7 +81,7 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 13;
+inline constexpr std::uint32_t version = 14;
 
 enum class Type : std::uint8_t {
   eager = 1,
@@ -215,6 +215,7 @@ static_assert(sizeof(MulticastCts) == 32);
 inline constexpr std::uint32_t access_wants_ack = 1;   ///< `executed` is to be sent
 inline constexpr std::uint32_t access_notifies = 2;    ///< a Notification follows the flags
 inline constexpr std::uint32_t access_by_message = 4;  ///< the data goes as a message
+inline constexpr std::uint32_t access_strided = 8;     ///< Strides follow the other fields of a put or get
 
 struct Notification {
   std::uint64_t immediate;
@@ -230,6 +231,13 @@ struct GetRange {
   std::uint64_t length;  ///< in bytes
 };
 static_assert(sizeof(GetRange) == 16);
+
+/// Equal blocks of memory, one behind the other or with gaps. Zero: one block.
+struct Strides {
+  std::uint32_t block;   ///< bytes of a block
+  std::uint32_t stride;  ///< bytes from the beginning of a block to that of the next
+};
+static_assert(sizeof(Strides) == 8);
 
 /// A permission to access memory without the target. Both memory keys are the driver's.
 struct Attached {

@@ -186,6 +186,10 @@ Bytes Script::rtr(bool shared) {
 }
 
 wire::Notification Script::notification(std::uint64_t offset) { return {1, length(), offset, input_.byte() % 4u, 0}; }
+wire::Strides Script::strides() {
+  const std::uint32_t block = input_.byte();
+  return {block, block + input_.byte() - 1u};
+}
 
 void Script::append_accumulate(Bytes& payload) {
   const comm::Handle answer{name()};
@@ -193,6 +197,14 @@ void Script::append_accumulate(Bytes& payload) {
   const auto bytes = static_cast<std::uint32_t>(length());
   append(payload, wire::Accumulate{answer, bytes, operation, element, {}});
   if (operation != CANELE_NO_OP) payload.resize(payload.size() + std::min<std::size_t>(bytes, 1000), std::byte{6});
+}
+
+/// Appends what the flags of a put announce.
+void Script::append_put(Bytes& payload, std::uint64_t offset) {
+  const auto flags = std::to_integer<unsigned>(payload[0]);
+  if ((flags & wire::access_notifies) != 0) append(payload, notification(offset));
+  if ((flags & wire::access_by_message) != 0) append(payload, std::uint64_t{length()});
+  if ((flags & wire::access_strided) != 0) append(payload, strides());
 }
 
 /// Returns the payload of a chunk of a one-sided operation: what rank 1 asks of us, or answers.
@@ -216,10 +228,7 @@ Bytes Script::one_sided(wire::Type type, wire::Head& head) {
       break;
     case wire::Type::put:
       head.tag = length();
-      if (const auto flags = std::to_integer<unsigned>(payload[0]); flags != 0) {
-        if ((flags & wire::access_notifies) != 0) append(payload, notification(head.tag));
-        if ((flags & wire::access_by_message) != 0) append(payload, std::uint64_t{length()});
-      }
+      append_put(payload, head.tag);
       break;
     case wire::Type::notify:
       append(payload, notification(head.tag));
@@ -227,6 +236,7 @@ Bytes Script::one_sided(wire::Type type, wire::Head& head) {
     case wire::Type::get:
       head.tag = length();
       append(payload, wire::GetRange{comm::Handle{name()}, length()});
+      if ((std::to_integer<unsigned>(payload[0]) & wire::access_strided) != 0) append(payload, strides());
       break;
     case wire::Type::atomic: {
       head.tag = length();

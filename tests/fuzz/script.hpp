@@ -79,6 +79,8 @@ class Script {
   Bytes multicast_rts(comm::wire::Head& head);
   Bytes rtr(bool shared);
   comm::wire::Notification notification(std::uint64_t offset);
+  comm::wire::Strides strides();
+  void append_put(Bytes& payload, std::uint64_t offset);
   void append_accumulate(Bytes& payload);
   Bytes one_sided(comm::wire::Type type, comm::wire::Head& head);
   void write_line();

@@ -17,6 +17,10 @@
  * target's memory. Of a get or an atomic operation: the result is here. An operation without a completion is covered by
  * canele_flush.
  *
+ * Strided memory: a put or get may access equal blocks with gaps between them, such as a part of a matrix. `block` is
+ * the length of a block in bytes, `stride` the distance of their beginnings. data.length is a multiple of `block`. Both
+ * are below 4 GiB, and stride >= block. The gaps are neither read nor written.
+ *
  * The conventions of canele.h and post.h hold for every function below. In addition:
  * - Memory, keys, lanes and slots are freed or closed before canele_finalize.
  * - Offsets are in bytes from the beginning of the registered memory.
@@ -131,6 +135,7 @@ typedef struct canele_access_options {
   int32_t priority;         /**< higher leaves sooner, if the strategy supports it; not before others of its lane. */
   uint32_t slot;            /**< of a put: notification at the target, after the data is visible; 0: none. */
   uint64_t immediate;       /**< what the notification carries. */
+  uint64_t block, stride;   /**< of a put or get: see "Strided memory". 0: the memory is one piece. */
 } canele_access_options_t;
 
 /** Writes `data` to the memory at `offset`. `data` must not change until the completion, or until a flush has ended.

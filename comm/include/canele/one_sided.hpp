@@ -194,10 +194,11 @@ class notification {
 
 /// Options of a one-sided operation.
 struct access_options {
-  const canele::lane* lane = nullptr;  ///< nullptr: the engine's default lane.
-  std::int32_t priority = 0;           ///< higher leaves sooner, if the strategy supports it.
-  std::uint32_t slot = 0;              ///< of a put: notification at the target, after the data is visible; 0: none.
-  std::uint64_t immediate = 0;         ///< what the notification carries.
+  const canele::lane* lane = nullptr;   ///< nullptr: the engine's default lane.
+  std::int32_t priority = 0;            ///< higher leaves sooner, if the strategy supports it.
+  std::uint32_t slot = 0;               ///< of a put: notification at the target, after the data is visible; 0: none.
+  std::uint64_t immediate = 0;          ///< what the notification carries.
+  std::uint64_t block = 0, stride = 0;  ///< of a put or get: see "Strided memory" in one_sided.h; 0: one piece.
 };
 
 namespace detail {
@@ -210,6 +211,8 @@ inline canele_access_options_t native_options(const completion& done, const acce
   native.priority = options.priority;
   native.slot = options.slot;
   native.immediate = options.immediate;
+  native.block = options.block;
+  native.stride = options.stride;
   return native;
 }
 

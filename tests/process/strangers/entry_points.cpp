@@ -244,7 +244,7 @@ void add_wakeups() {
 
 void add_one_sided() {
   static canele_data_t data = canele_data_contiguous(world.bytes, 8);
-  static canele_access_options_t options = {sizeof options, {}, nullptr, 0, 0, 0}, notify = options;
+  static canele_access_options_t options = {sizeof options, {}, nullptr, 0, 0, 0, 0, 0}, notify = options;
   static canele_completion_t then = {CANELE_COMPLETE_CALLBACK, 0, nullptr, ignore, nullptr};
   static canele_memory_t* memory = nullptr;
   static void* base = nullptr;

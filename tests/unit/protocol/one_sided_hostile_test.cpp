@@ -220,6 +220,27 @@ TEST_F(OneSidedHostile, LargePutsAndGets) {
   expect_violation(early, Type::flush, 0, 0, flags());
 }
 
+TEST_F(OneSidedHostile, Strides) {
+  const Bytes put = flags(wire::access_strided), large = flags(wire::access_strided | wire::access_by_message);
+  const auto get = [](std::uint64_t length, const wire::Strides& strides) {
+    return flags(wire::access_strided) + wire::GetRange{comm::Handle{9}, length} + strides;
+  };
+  const char *const no_put = "a put has no valid strides", *const no_get = "a get has no valid strides";
+  expect_violation(no_put, Type::put, 0, 1, put + std::uint32_t{8});
+  expect_violation(no_get, Type::get, 0, 1, flags(wire::access_strided) + wire::GetRange{comm::Handle{9}, 8});
+  for (const wire::Strides& wrong : {wire::Strides{0, 8}, {0, 0}, {8, 7}, {8, 0}, {5, 8}, {~0u, ~0u}}) {
+    expect_violation(no_put, Type::put, 0, 1, put + wrong + std::uint64_t{1});
+    expect_violation(no_put, Type::put, 0, 1, large + std::uint64_t{8} + wrong);
+    expect_violation(no_get, Type::get, 0, 1, get(8, wrong));
+  }
+  const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  expect_rejected(Type::put, 0, 1, put + wire::Strides{1, ~0u} + std::uint64_t{1});
+  expect_rejected(Type::put, 0, 1, put + wire::Strides{1, size / 7 + 1} + std::uint64_t{1});
+  expect_rejected(Type::get, 0, 1, get(size + 1, {1, 1}));
+  expect_rejected(Type::get, 0, 1, get(most, {1, ~0u}));
+  expect_rejected(Type::get, size - 15, 1, get(16, {8, 8}));
+}
+
 TEST_F(OneSidedHostile, LimitsAreChecked) {
   Bytes gets;  // in one packet: no answer leaves before the last one
   for (std::uint32_t i = 0; i <= comm::one_sided::most_replies; ++i) {
