@@ -144,6 +144,10 @@ typedef struct canele_access_options {
 CANELE_API int canele_put(canele_key_t *key, uint64_t offset, const canele_data_t *data,
                           const canele_access_options_t *options, canele_request_t *request);
 
+/** Describes a put that repeats; canele_start makes it. The key must stay open. Else like canele_send_init. */
+CANELE_API int canele_put_init(canele_key_t *key, uint64_t offset, const canele_data_t *data,
+                               const canele_access_options_t *options, canele_persistent_t *operation);
+
 /** Reads data.length bytes of the memory at `offset` into `data`. Else like canele_put; slot must be 0. */
 CANELE_API int canele_get(canele_key_t *key, uint64_t offset, const canele_data_t *data,
                           const canele_access_options_t *options, canele_request_t *request);

@@ -89,6 +89,29 @@ CANELE_API int canele_post_receive(canele_session_t *session, int source, uint64
 CANELE_API int canele_inject(canele_session_t *session, int destination, uint64_t tag, const void *buffer,
                              size_t length);
 
+/** An operation that repeats: what it does, and the request of its current use. Memory of the caller, with the rules of
+ * a request; zero bytes before its first use. Wait for the member `request`, or give the operation a completion. */
+typedef struct canele_persistent {
+  canele_request_t request;
+  CANELE_ALIGNAS_16 unsigned char opaque[192];
+} canele_persistent_t;
+
+/** Describes a send that repeats, as canele_post_send does it. Sends nothing. What `data` and the options refer to must
+ * live as long as the operation is started. Does not block. May be called again, between uses. CANELE_EBUSY: it is in
+ * use. CANELE_EINVAL, CANELE_ERANK. */
+CANELE_API int canele_send_init(canele_session_t *session, int destination, uint64_t tag, const canele_data_t *data,
+                                const canele_post_options_t *options, canele_persistent_t *operation);
+
+/** Describes a receive that repeats, as canele_post_receive does it. data must be given. Else like canele_send_init. */
+CANELE_API int canele_receive_init(canele_session_t *session, int source, uint64_t tag, uint64_t mask,
+                                   const canele_data_t *data, const canele_post_options_t *options,
+                                   canele_persistent_t *operation);
+
+/** Posts the operation that canele_send_init, canele_receive_init or canele_put_init (see <canele/one_sided.h>) has
+ * described, with operation->request. Any thread. Does not block. Answers: as the post. CANELE_EINVAL: nothing was
+ * described. */
+CANELE_API int canele_start(canele_persistent_t *operation);
+
 /** Returns 1 if a send of `length` bytes to `destination` would leave now, or as soon as the driver takes it; 0 if it
  * would be held back. Other threads may change that before the next call. Negative: CANELE_EINVAL, CANELE_ERANK. */
 CANELE_API int canele_send_room(canele_session_t *session, int destination, size_t length);

@@ -386,6 +386,63 @@ inline void post_receive_late(session& at, int source, tag_match tag, request& u
   detail::check(code, "canele_post_receive");
 }
 
+/// A send, receive or put that repeats: see canele_send_init. Like a request, neither copied nor moved. Destroying one
+/// that is under way waits for it; a receive is cancelled first.
+class persistent {
+ public:
+  persistent() noexcept = default;
+  persistent(const persistent&) = delete;
+  persistent& operator=(const persistent&) = delete;
+  ~persistent() {
+    if (!pending_) return;
+    canele_cancel(&native_.request);  // does nothing to a send or a put
+    canele_wait(&native_.request, nullptr);
+  }
+
+  /// Describes a send of the bytes of `range`, which must live as long as this object is started. Throws canele::error.
+  template <detail::sendable Range>
+  void send(session& from, int destination, std::uint64_t tag, Range&& range, const completion& done = {},
+            const post_options& options = {}) {
+    const auto data = detail::data_of(range);
+    const auto native = detail::native_options(done, options);
+    detail::check(canele_send_init(from.native(), destination, tag, &data, &native, &native_), "canele_send_init");
+    is_waited_for_ = done.native().kind == CANELE_COMPLETE_POLL;
+  }
+  /// Describes a receive likewise.
+  template <detail::receivable Range>
+  void receive(session& at, int source, tag_match tag, Range&& range, const completion& done = {},
+               const post_options& options = {}) {
+    const auto data = detail::data_of(range);
+    const auto native = detail::native_options(done, options);
+    detail::check(canele_receive_init(at.native(), source, tag.value, tag.mask, &data, &native, &native_),
+                  "canele_receive_init");
+    is_waited_for_ = done.native().kind == CANELE_COMPLETE_POLL;
+  }
+
+  /// Posts the operation. Throws canele::error.
+  posted start() {
+    const posted answer = detail::answer_of(canele_start(&native_), "canele_start");
+    pending_ = is_waited_for_ && answer == posted::taken;
+    return answer;
+  }
+  /// Blocks until the operation has ended. Throws canele::error if it failed.
+  status wait() {
+    canele_status_t native{};
+    const int code = canele_wait(&native_.request, &native);
+    if (code != native.error) detail::check(code, "canele_wait");  // waiting itself failed
+    pending_ = false;
+    const status outcome(native);
+    outcome.check("persistent operation");
+    return outcome;
+  }
+  /// Returns the operation for functions of post.h. One that is started there is waited for there.
+  canele_persistent_t* native() noexcept { return &native_; }
+
+ private:
+  canele_persistent_t native_{};
+  bool pending_ = false, is_waited_for_ = true;
+};
+
 /// Sends a copy of `range`, at most limit(engine, peer, CANELE_LIMIT_INJECT) bytes, without a request. Returns false if
 /// there is no room now. A later error goes to on_error().
 template <detail::sendable Range>

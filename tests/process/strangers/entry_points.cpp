@@ -218,6 +218,12 @@ void add_posts() {
   ADD(refused, canele_post_send, s, world.peer, tag, &data, Optional<canele_post_options_t*>{&options}, request);
   ADD(refused, canele_post_receive, s, world.peer, tag, CANELE_TAG_EXACT, Optional<canele_data_t*>{&data},
       Optional<canele_post_options_t*>{&options}, request);
+  const Fresh<canele_persistent_t> repeated;
+  ADD(refused, canele_send_init, s, Any<int>{world.peer}, tag, &data, Optional<canele_post_options_t*>{&options},
+      repeated);
+  ADD(refused, canele_receive_init, s, Any<int>{world.peer}, tag, Any<std::uint64_t>{CANELE_TAG_EXACT}, &data,
+      Optional<canele_post_options_t*>{&options}, repeated);
+  ADD(refused, canele_start, repeated);
   ADD(refused, canele_inject, s, world.peer, tag, world.bytes, Length{8});
   ADD(refused, canele_send_room, s, world.peer, Length{8});
   ADD(refused, canele_limit, world.engine, world.peer, CANELE_LIMIT_EAGER, &limit);
@@ -270,6 +276,7 @@ void add_one_sided() {
   ADD(refused, canele_lane_open, e, &lane);
   ADD(refused, canele_notification_open, e, &then, &slot);
   ADD(refused, canele_put, world.key, offset, &data, usual, request);
+  ADD(refused, canele_put_init, world.key, offset, &data, usual, Fresh<canele_persistent_t>{});
   ADD(refused, canele_get, world.key, offset, &data, usual, request);
   ADD(refused, canele_atomic, world.key, offset, CANELE_ATOMIC_ADD, Any<std::size_t>{8}, number, number,
       Optional<std::uint64_t*>{&before}, usual, request);

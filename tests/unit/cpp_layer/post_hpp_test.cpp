@@ -320,5 +320,23 @@ TEST_F(CppPost, TestAnyFindsOne) {
   EXPECT_FALSE(canele::test_any(receives).has_value());
 }
 
+TEST_F(CppPost, AnOperationRepeats) {
+  canele::persistent send, receive;
+  canele::completion_counter sent;
+  int value = 0;
+  send.send(session, 0, 9, canele::one(value), sent.adding());
+  receive.receive(session, 0, 9, canele::one(in));
+  for (int turn = 1; turn <= 5; ++turn) {
+    value = turn;
+    EXPECT_EQ(receive.start(), canele::posted::taken);
+    EXPECT_EQ(code_of([&] { receive.start(); }), CANELE_EBUSY);
+    send.start();
+    EXPECT_EQ(receive.wait().length, sizeof in);
+    EXPECT_EQ(in, turn);
+    sent.wait(engine, static_cast<std::uint64_t>(turn));
+  }
+  receive.start();  // its destructor cancels it
+}
+
 }  // namespace
 }  // namespace canele::test::cpp_layer
