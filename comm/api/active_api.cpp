@@ -247,7 +247,7 @@ void Handler::serve_in_turn(std::uint32_t turns) {
       while (serve_one()) {
       }
     } while (post_waiting() || (!waiting_.empty() && !begin_wait()));
-    stopped = live_ == 0 && !std::exchange(told_, true);
+    if (live_ == 0 && !std::exchange(told_, true)) stopped = true;
     turns = turns_.fetch_sub(turns, std::memory_order_acq_rel) - turns;
   } while (turns != 0);
   if (stopped) canele_condition_signal(&stopped_, 1);

@@ -22,8 +22,12 @@ struct ReplyName {
   Handle operation;
 };
 
-/// Returns whether the peer has as many answers under way as it may.
-inline bool has_most_replies(const PeerAccess& access) { return access.serving >= most_replies; }
+/// Returns whether the peer has as many answers under way as it may. For the origin an answer is over when its bytes
+/// have come. This rank may learn of that later: by an event of the driver, or by the task that ends a message.
+inline bool has_most_replies(const Context& context, const Peer& peer) CANELE_UNDER_LOCK {
+  const std::uint32_t serving = peer.one_sided->serving;
+  return serving >= most_served && serving - context.one_sided.transfers.answers_sent(peer.rank) >= most_served;
+}
 
 /// Sends memory of a region, which is in use until the bytes have left.
 Verdict reply_from(Context& context, Peer& peer, const ReplyName& name, Region& region,

@@ -117,7 +117,7 @@ Verdict on_get(Context& context, Peer& peer, const wire::Head& head, Payload pay
     return Verdict::violation("a get has no valid strides");
   PeerAccess& access = access_of(peer);
   if (!may_come(access, head.session)) return too_early();
-  if (has_most_replies(access)) return Verdict::violation("it makes more gets than may be under way");
+  if (has_most_replies(context, peer)) return Verdict::violation("it makes more gets than may be under way");
   Region* region = nullptr;
   const std::uint64_t extent = extent_of(memory.strides, memory.length);
   const int error = find_region(context, access, head, extent, CANELE_ACCESS_READ, &region);

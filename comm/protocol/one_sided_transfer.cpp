@@ -103,4 +103,14 @@ void TransferList::end(Transfer& one) {
   delete &one;
 }
 
+std::uint32_t TransferList::answers_sent(int rank) const {
+  std::uint32_t count = 0;
+  for (const Transfer* one = first_; one != nullptr; one = one->next) {
+    const Request& message = one->message;
+    const bool answers = one->operation == nullptr && message.kind == Request::Kind::send && message.rank == rank;
+    count += answers && message.finalized();
+  }
+  return count;
+}
+
 }  // namespace canele::comm::one_sided

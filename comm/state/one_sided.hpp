@@ -60,6 +60,7 @@ struct Request;
 namespace one_sided {
 
 inline constexpr std::uint32_t most_replies = 64;                      ///< answers under way from one target
+inline constexpr std::uint32_t most_served = 4 * most_replies;         ///< the same as the target counts them
 inline constexpr std::uint64_t most_reply_bytes = 1 << 20;             ///< their bytes, unless there is only one
 inline constexpr std::uint64_t longest_accumulate = most_reply_bytes;  ///< of one operation
 inline constexpr std::uint64_t most_notifications = 1024;  ///< from one origin, not taken by the target's program
@@ -274,6 +275,8 @@ class TransferList {
   }
   void begin(Transfer& one);
   void end(Transfer& one);
+  /// Returns how many answers to gets of the rank have left, although their end was not handled yet.
+  std::uint32_t answers_sent(int rank) const;
 
  private:
   Transfer* first_ = nullptr;

@@ -176,6 +176,17 @@ TEST_P(ActiveMessages, ClosingTheSessionTakesHandlersBack) {
   ASSERT_TRUE(job_.until([&] { return log.arrivals.size() == 2; }) && job_.finish(message.request));
 }
 
+/// The end of a handler is told, also if two threads serve its last turns.
+TEST_P(ActiveMessages, HandlersComeAndGoBesideAWorker) {
+  ASSERT_EQ(canele_worker_use(job_.handle(1), CANELE_WORKER_BOUND), CANELE_OK) << canele_error_detail();
+  Log log;
+  for (int i = 0; i < 5000; ++i) {
+    listen(1, 4, log);
+    EXPECT_EQ(canele_am_unregister(s_[1], 4), CANELE_OK);
+  }
+  EXPECT_EQ(canele_worker_stop(job_.handle(1)), CANELE_OK);
+}
+
 TEST_P(ActiveMessages, WhatIsWrongIsSaid) {
   Log log;
   listen(1, 5, log);

@@ -243,13 +243,13 @@ TEST_F(OneSidedHostile, Strides) {
 
 TEST_F(OneSidedHostile, LimitsAreChecked) {
   Bytes gets;  // in one packet: no answer leaves before the last one
-  for (std::uint32_t i = 0; i <= comm::one_sided::most_replies; ++i) {
+  for (std::uint32_t i = 0; i <= comm::one_sided::most_served; ++i) {
     const Bytes one = chunk(Type::get, 0, 1, 0, flags() + wire::GetRange{comm::Handle{1}, size});
     gets.insert(gets.end(), one.begin(), one.end());
   }
   EXPECT_STREQ(reason(give_packet(job_, gets)), "it makes more gets than may be under way");
   Bytes sums;
-  for (std::uint32_t i = 0; i <= comm::one_sided::most_replies; ++i) {
+  for (std::uint32_t i = 0; i <= comm::one_sided::most_served; ++i) {
     const Bytes one = chunk(Type::accumulate, 0, 1, 0, flags() + read_all);
     sums.insert(sums.end(), one.begin(), one.end());
   }
