@@ -2,9 +2,9 @@
 //
 // canele-perf: latency, bandwidth and message rate between two ranks, beside the hardware baseline of the machine.
 //
-// It also makes samples of all drivers for the engine. Further benchmarks: one-sided operations, matching among many
-// receives, floods of unexpected messages, broadcasts, callbacks, and collectives. All of it can be compared with other
-// libraries.
+// It also makes samples of all drivers for the engine. Further benchmarks: one-sided operations, active messages,
+// matching among many receives, floods of unexpected messages, broadcasts, callbacks, and collectives. Most of it can
+// be compared with other libraries.
 //
 // Threads: the main thread, and those that the library starts. Outside a job it replaces itself by canele-run, which
 // starts it twice.
@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "active.hpp"
 #include "broadcast.hpp"
 #include "callback.hpp"
 #include "flood.hpp"
@@ -67,6 +68,9 @@ int run(Options options) {
     } else if (is_one_sided(options.benchmark)) {
       const OneSidedResults results = measure_one_sided(job, options);
       if (job.first()) print_one_sided(job, options, results);
+    } else if (options.benchmark == Benchmark::am) {
+      const ActiveResults results = measure_active(job, options);
+      if (job.first()) print_active(job, options, results);
     } else if (matching) {
       const MatchResults results = match(job, options);
       if (job.first()) print_match(job, options, results);

@@ -37,6 +37,7 @@ double in_unit(Benchmark benchmark, double ns, std::uint64_t size) {
     case Benchmark::put:  // these have loops of their own
     case Benchmark::get:
     case Benchmark::atomics:
+    case Benchmark::am:
     case Benchmark::match:
     case Benchmark::flood:
     case Benchmark::broadcast:
@@ -155,10 +156,11 @@ double one_way(Job& job, Stream& stream, std::size_t size, int rounds) {
   const std::size_t window = stream.requests.size();
   const std::uint64_t start = job.engine.now();
   for (int round = 0; round < rounds; ++round) {
+    std::byte* in = stream.in.data();
     for (auto& request : stream.requests) {
       const Turn turn = stream.next();
-      job.first() ? send(job, turn, stream.out.data(), size, &request)
-                  : receive(job, turn, stream.in.data(), size, &request);
+      job.first() ? send(job, turn, stream.out.data(), size, &request) : receive(job, turn, in, size, &request);
+      in += stream.step;
     }
     must(canele_wait_all(window, stream.pointers.data(), nullptr), "canele_wait_all");
     const Turn turn{job.session.native(), answer_tag};

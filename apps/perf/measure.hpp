@@ -43,6 +43,7 @@ class Stream {
   Turn next();
 
   LineArray<std::byte> out, in;
+  std::size_t step = 0;  ///< in `in`, from one receive of a window to the next; 0: all have the same memory
   std::vector<canele_request_t> requests;
   std::vector<canele_request_t*> pointers;
 

@@ -173,6 +173,39 @@ void add_put_get_atomics(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({4, 8}));
 }
 
+const std::map<std::string, ActiveKind> active_kinds = {{"handler", ActiveKind::handler},
+                                                        {"queue", ActiveKind::queue},
+                                                        {"concurrent", ActiveKind::concurrent},
+                                                        {"inject", ActiveKind::inject},
+                                                        {"call", ActiveKind::call}};
+const std::map<std::string, ActiveMeasure> active_measures = {{"latency", ActiveMeasure::latency},
+                                                              {"rate", ActiveMeasure::rate}};
+
+void add_active(CLI::App& app, Options& options) {
+  constexpr std::uint64_t k = 1 << 10, most = 1 << 30;
+  ActiveOptions& active = options.active;
+  CLI::App* sub = add_common(app, options, Benchmark::am, "Active messages: handlers, queues, injections, calls");
+  add_driver(*sub, options);
+  add_choice(*sub, "--kind", active.kinds,
+             "handler, queue (canele_am_open), concurrent (overlapping handlers), inject, call (default: all)",
+             active_kinds);
+  add_choice(*sub, "--measure", active.measures,
+             "latency: half a round trip; rate: windows of messages, an empty answer each (default: both)",
+             active_measures);
+  sub->add_option("--size", options.sizes, "Bytes of a payload (default: 8,256,1k,4k,64k)")
+      ->delimiter(',')
+      ->transform(CLI::AsSizeValue(false) & CLI::Range(std::uint64_t{0}, most));
+  sub->add_option("--window", active.window, "Messages before an answer (default: 64; large ones fewer, at least 4)")
+      ->check(CLI::Range(1, 4096));
+  sub->add_flag("--poll", active.poll, "Wait by canele_progress in a loop (default: by canele_condition_wait)");
+  sub->add_flag("--json", options.json, "Print JSON, with every sample");
+  sub->add_flag("!--no-floor", options.floor, "Do not measure plain messages beside them");
+  sub->callback([&options] {
+    options.benchmark = Benchmark::am;
+    if (options.sizes.empty()) options.sizes = {8, 256, k, 4 * k, 64 * k};
+  });
+}
+
 void add_flood(CLI::App& app, Options& options) {
   FloodOptions& flood = options.flood;
   CLI::App* sub = app.add_subcommand(
@@ -284,6 +317,13 @@ void add_script(CLI::App& app, Options& options, const char* name, const char* h
   });
 }
 
+/// Returns the wanted window; 0: as many operations as a window of this size needs.
+int window_by_size(int wanted, std::uint64_t size) {
+  constexpr std::uint64_t most_bytes = 1 << 20, least = 4, most = 64;
+  if (wanted > 0) return wanted;
+  return static_cast<int>(std::clamp(most_bytes / std::max<std::uint64_t>(size, 1), least, most));
+}
+
 }  // namespace
 
 int Options::window() const {
@@ -292,6 +332,7 @@ int Options::window() const {
     case Benchmark::put:  // these have a window for each row
     case Benchmark::get:
     case Benchmark::atomics:
+    case Benchmark::am:
     case Benchmark::sample:
     case Benchmark::match:
     case Benchmark::flood:
@@ -316,11 +357,8 @@ int Options::rounds(std::uint64_t size, int window) const {
   return std::clamp(by_bytes, 1, std::max(1, small_rounds / window));
 }
 
-int Options::window_of_one_sided(std::uint64_t size) const {
-  constexpr std::uint64_t most_bytes_per_window = 1 << 20, least = 4, most = 64;
-  if (one_sided.window > 0) return one_sided.window;
-  return static_cast<int>(std::clamp(most_bytes_per_window / size, least, most));
-}
+int Options::window_of_one_sided(std::uint64_t size) const { return window_by_size(one_sided.window, size); }
+int Options::window_of_active(std::uint64_t size) const { return window_by_size(active.window, size); }
 
 bool is_one_sided(Benchmark benchmark) {
   return benchmark == Benchmark::put || benchmark == Benchmark::get || benchmark == Benchmark::atomics;
@@ -340,6 +378,8 @@ const char* name_of(Benchmark benchmark) {
       return "get";
     case Benchmark::atomics:
       return "atomics";
+    case Benchmark::am:
+      return "am";
     case Benchmark::sample:
       return "sample";
     case Benchmark::match:
@@ -380,6 +420,7 @@ const char* unit_of(Benchmark benchmark) {
     case Benchmark::put:  // each row has its own
     case Benchmark::get:
     case Benchmark::atomics:
+    case Benchmark::am:
     case Benchmark::script:
       break;
   }
@@ -397,6 +438,7 @@ bool parse_options(int argc, char** argv, Options* options, int* code) {
   add_subcommand(app, *options, Benchmark::bandwidth, "Bytes per second of a stream", {64 << 10, 1 << 20, 4 << 20});
   add_subcommand(app, *options, Benchmark::rate, "Messages per second of a stream of small messages", {8});
   add_put_get_atomics(app, *options);
+  add_active(app, *options);
   add_sample(app, *options);
   add_match(app, *options);
   add_flood(app, *options);

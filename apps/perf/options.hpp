@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "active_options.hpp"
 #include "broadcast_options.hpp"
 #include "flood_options.hpp"
 #include "match_plan.hpp"
@@ -26,6 +27,7 @@ enum class Benchmark {
   put,
   get,
   atomics,
+  am,
   sample,
   match,
   flood,
@@ -51,6 +53,7 @@ struct Options {
   std::uint64_t tags = 1;  ///< number of tags that the messages of a stream take in turn
   int sessions = 1;        ///< number of sessions that they take in turn
   OneSidedOptions one_sided;
+  ActiveOptions active;
   MatchOptions match;
   FloodOptions flood;
   BroadcastOptions broadcast;
@@ -68,6 +71,8 @@ struct Options {
   int rounds(std::uint64_t size, int window) const;
   /// Returns the one-sided operations before a flush.
   int window_of_one_sided(std::uint64_t size) const;
+  /// Returns the active messages before an answer.
+  int window_of_active(std::uint64_t size) const;
 };
 
 /// Tells whether it is put, get or atomics.
