@@ -318,7 +318,7 @@ def build(options, _, compiler, launch, source):
     program = pathlib.Path(options.work) / f"{source}.{pathlib.Path(compiler).name}"
     if program.exists():
         return str(program), ""
-    built = subprocess.run([compiler, "-std=c11", "-O2", str(HERE / f"{source}.c"), "-o", str(program)],
+    built = subprocess.run([compiler, "-std=c11", "-O2", "-pthread", str(HERE / f"{source}.c"), "-o", str(program)],
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return (str(program), "") if built.returncode == 0 else (None, f"{compiler} failed:\n{built.stdout}")
 

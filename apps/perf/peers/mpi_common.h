@@ -2,8 +2,8 @@
  *
  * mpi_common.h - shared by the programs here: parsing a number of the command line, pinning to a core, the time.
  *
- * Included by mpi_perf.c, mpi_match.c, mpi_broadcast.c and mpi_sandia.c, with _GNU_SOURCE defined before any other
- * include. One thread. A malformed number ends the program by its own usage().
+ * Included by the programs mpi_*.c here, with _GNU_SOURCE defined before any other include. pin() pins the thread that
+ * calls it. A malformed number ends the program by its own usage().
  */
 #ifndef CANELE_PEERS_MPI_COMMON_H
 #define CANELE_PEERS_MPI_COMMON_H
