@@ -4,7 +4,8 @@
 
 Usage: cut_test.py --driver NAME [--setting NAME=VALUE] [--bytes N] [--steps N] [--fewest N]
 Run by ctest. CANELE_TEST_BIN: where the programs are. The number of steps differs from run to run, so a run may end
-before it is cut. If too few are cut, the test has tested nothing, and fails.
+before it is cut. If too few are cut, the test has tested nothing, and fails. No thread of the library makes progress:
+its steps would not be counted.
 """
 import argparse
 import os
@@ -19,7 +20,7 @@ WRAPPER = pathlib.Path(__file__).resolve().parents[2] / "with-timeout"
 def run_cut(options, steps):
     """Returns whether the run was cut, or None and what went wrong."""
     command = [str(BIN / "canele-run"), "--keep-going", "-n", "3", "-x", f"CANELE_DRIVERS={options.driver}",
-               "-x", "CANELE_VERBOSE=0", *(word for setting in options.setting for word in ("-x", setting)),
+               "-x", "CANELE_VERBOSE=0", "-x", "CANELE_WORKER=none", *(word for setting in options.setting for word in ("-x", setting)),
                str(BIN / "process_cut"), str(steps), str(options.bytes)]
     result = subprocess.run([str(WRAPPER), "30", *command], capture_output=True, text=True, check=False)
     said = sorted(result.stdout.splitlines())
