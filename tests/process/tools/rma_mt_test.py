@@ -71,6 +71,11 @@ class ProgramTest(unittest.TestCase):
             with self.subTest(target=target, sync=sync, operation=operation):
                 self.check(operation, sync, "2", *FEW, target, ranks=4)
 
+    def test_large_gets_of_many_threads(self):
+        """A target may learn later than the origin that a get is over."""
+        run("canele-run", "-n", "4", "-x", "CANELE_DRIVERS=tcp", self.program, "get", "lock_all_flush", "16", "16",
+            "32768", "2", "30", "halo", "create")
+
     def test_one_and_many_threads_on_one_core(self):
         core = str(min(os.sched_getaffinity(0)))
         self.check("put", "fence", "1", *FEW, "one", "allocate", core)
