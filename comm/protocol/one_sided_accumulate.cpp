@@ -48,7 +48,8 @@ Verdict on_accumulate(Context& context, Peer& peer, const wire::Head& head, Payl
   if (!may_come(access, head.session)) return too_early();
   if (!is_valid(fields, payload)) return Verdict::violation("an accumulate is of no known kind");
   const bool answers = fields.result != Handle::none;
-  if (answers && has_most_replies(context, peer)) return Verdict::violation("it awaits more answers than may be under way");
+  if (answers && has_most_replies(context, peer))
+    return Verdict::violation("it awaits more answers than may be under way");
   const Accumulation how{fields.operation, static_cast<canele_element>(fields.element)};
   Region* region = nullptr;
   int error = find_region(context, access, head, fields.length, CANELE_ACCESS_ATOMIC, &region);

@@ -19,8 +19,8 @@ WRAPPER = pathlib.Path(__file__).resolve().parents[2] / "with-timeout"
 
 def run_cut(options, steps):
     """Returns whether the run was cut, or None and what went wrong."""
-    command = [str(BIN / "canele-run"), "--keep-going", "-n", "3", "-x", f"CANELE_DRIVERS={options.driver}",
-               "-x", "CANELE_VERBOSE=0", "-x", "CANELE_WORKER=none", *(word for setting in options.setting for word in ("-x", setting)),
+    settings = [f"CANELE_DRIVERS={options.driver}", "CANELE_VERBOSE=0", "CANELE_WORKER=none", *options.setting]
+    command = [str(BIN / "canele-run"), "--keep-going", "-n", "3", *(word for one in settings for word in ("-x", one)),
                str(BIN / "process_cut"), str(steps), str(options.bytes)]
     result = subprocess.run([str(WRAPPER), "30", *command], capture_output=True, text=True, check=False)
     said = sorted(result.stdout.splitlines())
