@@ -162,6 +162,8 @@ std::shared_ptr<ActiveMessages> active_of(Session& session, int* code);
 
 /// Returns the session that carries the active messages of a session. nullptr: *code is the error.
 Session* carrier_of(Session& session, int* code);
+/// Returns the active messages of a session without the lock, once they are made. nullptr: *code is the error.
+ActiveMessages* messages_of(Session& session, int* code);
 
 /// What a message is made of.
 struct ActiveParts {

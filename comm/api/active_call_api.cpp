@@ -13,8 +13,9 @@
 // Each part ends in a callback, on any thread. The callback of the last part ends the call.
 #include <canele/active_message.h>
 
-#include <algorithm>
 #include <atomic>
+#include <cassert>
+#include <cstddef>
 #include <string>
 
 #include "comm/api/active.hpp"
@@ -59,7 +60,8 @@ void note_error(RemoteCall& call, int code) {
 }
 
 void end_part(RemoteCall& call) {
-  if (call.parts.fetch_sub(1, std::memory_order_acq_rel) == 1) finish(call);  // partner: the other part's
+  if (call.parts.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    finish(call);  // acquires what the other part has released
 }
 
 /// A message that was not sent, or was dropped, gets no reply.
@@ -130,13 +132,12 @@ int start_call(ActiveMessages& active, const CallArguments& arguments, const Act
 }
 
 /// Finds the active messages of a token's session, which must wait for a reply to this call.
-std::shared_ptr<ActiveMessages> answerer_of(canele_session_t* session, const canele_am_token_t* token, const char* call,
-                                            int* code) {
+ActiveMessages* answerer_of(canele_session_t* session, const canele_am_token_t* token, const char* call, int* code) {
   if (session == nullptr || token == nullptr) {
     *code = missing(call, "session and token");
     return nullptr;
   }
-  auto active = active_of(session_of(session), code);
+  ActiveMessages* const active = messages_of(session_of(session), code);
   if (active == nullptr) return nullptr;
   const std::uint64_t number = token->opaque[1];
   if (number != 0 && number < ActiveHead::most_calls && active->unanswered.load(std::memory_order_relaxed) > 0)
@@ -179,7 +180,7 @@ int canele_am_call(canele_session_t* session, int destination, uint64_t id, cons
                                 given.priority};
   if (code == CANELE_OK) code = check_data(&arguments.reply, name);
   if (code != CANELE_OK) return code;
-  const auto active = active_of(session_of(session), &code);
+  ActiveMessages* const active = messages_of(session_of(session), &code);
   if (active == nullptr) return code;
   code = check_peer(public_of(engine_of(*session_of(session).context)), destination, name);
   if (code != CANELE_OK) return code;
@@ -212,7 +213,7 @@ const canele_am_message_t* canele_am_message_of(const void* payload) {
 int canele_am_reply(canele_session_t* session, const canele_am_token_t* token, const canele_data_t* data,
                     const canele_post_options_t* options, canele_request_t* request) try {
   int code = CANELE_OK;
-  const auto active = answerer_of(session, token, "canele_am_reply", &code);
+  ActiveMessages* const active = answerer_of(session, token, "canele_am_reply", &code);
   if (active == nullptr) return code;
   const canele_data_t nothing = canele_data_contiguous(nullptr, 0);
   code = canele_post_send(public_of(*active->replies), static_cast<int>(token->opaque[0]), tag_of(token->opaque[1]),
@@ -226,7 +227,7 @@ int canele_am_reply(canele_session_t* session, const canele_am_token_t* token, c
 int canele_am_inject_reply(canele_session_t* session, const canele_am_token_t* token, const void* buffer,
                            size_t length) try {
   int code = CANELE_OK;
-  const auto active = answerer_of(session, token, "canele_am_inject_reply", &code);
+  ActiveMessages* const active = answerer_of(session, token, "canele_am_inject_reply", &code);
   if (active == nullptr) return code;
   code = canele_inject(public_of(*active->replies), static_cast<int>(token->opaque[0]), tag_of(token->opaque[1]),
                        buffer, length);

@@ -64,6 +64,11 @@ Session* carrier_of(Session& session, int* code) {
   return nullptr;
 }
 
+ActiveMessages* messages_of(Session& session, int* code) {
+  if (carrier_of(session, code) == nullptr) return nullptr;
+  return static_cast<ActiveMessages*>(session.active_messages.get());  // made before `active` was set
+}
+
 int prepare_sending(Session& active, const ActiveParts& parts, const char* call, canele_am_t* message,
                     canele_data_t* whole) {
   int code = check_am_header(parts.header, parts.header_length, call);
