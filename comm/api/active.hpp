@@ -17,6 +17,9 @@
 //
 // If the program allows it, the thread that completes a slot calls the handler at once, whatever the other slots do.
 //
+// A short message arrives in the block of its slot, and only its end is told. A longer one is held by the slot until
+// its head is read, and its payload has a place.
+//
 // A message lies in a block (state/active_blocks). A slot whose block was kept, or is in a queue, gets another one
 // before it is posted again.
 //
@@ -74,6 +77,7 @@ struct Slot {
   std::atomic<bool> ready{false};    ///< it may be served
   bool told = false;                 ///< it holds a message for the handler
   bool ended = false;                ///< it must not be posted again
+  bool opened = false;               ///< its message is longer than a block, or its head would be
   ActiveBlock* block = nullptr;      ///< for heads and small payloads; nullptr: waits for one
   ActiveBlock* large = nullptr;      ///< of a message whose payload does not fit `block`
   iovec pieces[2]{};
@@ -114,6 +118,9 @@ class Handler final : public ActiveReceiver {
   void post(Slot& slot);
   bool post_or_wait(Slot& slot);
   void open(Slot& slot);
+  void read(Slot& slot, const canele_status_t& status);
+  void begin(Slot& slot, int source, std::size_t head_length, std::uint64_t length);
+  void reject_malformed(int source);
   void* memory_for(Slot& slot);
   canele_data_t place(Slot& slot, std::size_t head_length);
   bool is_placed_by_program(Slot& slot);

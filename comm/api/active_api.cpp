@@ -52,6 +52,14 @@ int message_segments(std::span<const std::byte> head, const canele_data_t& paylo
 
 namespace {
 
+/// Returns the length of head and header of a message; 0: they are malformed.
+std::size_t length_of_head(const std::byte* head, std::uint64_t length) {
+  ActiveHead first;
+  std::memcpy(&first, head, am_word);
+  const std::uint64_t whole = am_word + first.header_length();
+  return first.header_length() <= CANELE_AM_HEADER_MAX && whole <= length ? whole : 0;
+}
+
 /// Lists the pieces of a message whose payload the program has placed.
 int slot_segments(const void* context, std::size_t offset, iovec* out, int max) {
   const auto& slot = *static_cast<const Slot*>(context);
@@ -100,10 +108,11 @@ void Handler::start() {
 }
 
 void Handler::post(Slot& slot) {
-  slot.told = false;
+  slot.told = slot.opened = false;
   slot.source.store(Slot::unknown, std::memory_order_relaxed);
   posted_.push_back(&slot);
-  const int code = canele_irecv_late(public_of(session_), CANELE_ANY_SOURCE, id_, CANELE_TAG_EXACT, &slot.request);
+  const canele_data_t room = canele_data_contiguous(slot.block->head, am_word + ActiveBlock::small);
+  const int code = receive(&session_, CANELE_ANY_SOURCE, id_, CANELE_TAG_EXACT, room, true, &request_of(&slot.request));
   if (code != CANELE_OK) {  // the session is being closed
     slot.ended = true;
     slot.ready.store(true, std::memory_order_release);
@@ -131,31 +140,52 @@ void Handler::on_event(canele_request_t*, unsigned events, void* argument) {
 
 /// Reads the head of the message that the slot holds, and binds its buffer.
 void Handler::open(Slot& slot) {
+  slot.opened = true;
   canele_status_t envelope{};
   canele_receive_envelope(&slot.request, &envelope);
   std::byte* const head = slot.block->head;
-  ActiveHead first{CANELE_AM_HEADER_MAX + 1};
-  if (envelope.length >= am_word && canele_receive_peek(&slot.request, head, am_word) == CANELE_OK) {
-    std::memcpy(&first, head, am_word);
-  }
-  const std::uint64_t header_length = first.header_length();
-  const std::size_t head_length = am_word + header_length;
-  if (header_length > CANELE_AM_HEADER_MAX || head_length > envelope.length ||
-      canele_receive_peek(&slot.request, head, head_length) != CANELE_OK) {
-    session_.context->log(LogLevel::error, "rank " + std::to_string(envelope.source) + " sent an active message to " +
-                                               std::to_string(id_) + " with a malformed head; it is dropped");
+  std::size_t head_length = 0;
+  if (envelope.length >= am_word && canele_receive_peek(&slot.request, head, am_word) == CANELE_OK)
+    head_length = length_of_head(head, envelope.length);
+  if (head_length == 0 || canele_receive_peek(&slot.request, head, head_length) != CANELE_OK) {
+    reject_malformed(envelope.source);
     const canele_data_t nothing = canele_data_contiguous(nullptr, 0);
     canele_receive_bind(&slot.request, &nothing);
     return;
   }
-  slot.told = true;
-  slot.block->set(
-      {envelope.source, id_, head + am_word, header_length, nullptr, envelope.length - head_length, CANELE_OK});
-  slot.block->owe_reply(&owner_, first.number());
-  if (first.number() != 0) owner_.unanswered.fetch_add(1, std::memory_order_relaxed);
+  begin(slot, envelope.source, head_length, envelope.length);
   const canele_data_t whole = place(slot, head_length);
   slot.source.store(envelope.source, std::memory_order_release);
   canele_receive_bind(&slot.request, &whole);
+}
+
+/// Reads a short message, which has arrived in the slot's block. Its payload is moved to where it is aligned.
+void Handler::read(Slot& slot, const canele_status_t& status) {
+  ActiveBlock& block = *slot.block;
+  const std::size_t head_length = status.length >= am_word ? length_of_head(block.head, status.length) : 0;
+  if (head_length == 0) return reject_malformed(status.source);
+  begin(slot, status.source, head_length, status.length);
+  if (const std::size_t length = block.message.payload_length; length != 0) {
+    std::memmove(block.payload(), block.head + head_length, length);
+    block.message.payload = block.payload();
+  }
+  slot.source.store(status.source, std::memory_order_release);
+}
+
+/// The slot has a message for the program. Its payload has no place yet.
+void Handler::begin(Slot& slot, int source, std::size_t head_length, std::uint64_t length) {
+  ActiveHead first;
+  std::memcpy(&first, slot.block->head, am_word);
+  slot.told = true;
+  slot.block->set(
+      {source, id_, slot.block->head + am_word, first.header_length(), nullptr, length - head_length, CANELE_OK});
+  slot.block->owe_reply(&owner_, first.number());
+  if (first.number() != 0) owner_.unanswered.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Handler::reject_malformed(int source) {
+  session_.context->log(LogLevel::error, "rank " + std::to_string(source) + " sent an active message to " +
+                                             std::to_string(id_) + " with a malformed head; it is dropped");
 }
 
 /// Finds memory for the payload. Returns where the whole message goes.
@@ -215,6 +245,7 @@ void* Handler::memory_for(Slot& slot) {
 void Handler::finish(Slot& slot) {
   canele_status_t status{};
   canele_request_status(&slot.request, &status);
+  if (!slot.opened && status.error == CANELE_OK && status.cancelled == 0) read(slot, status);
   if (!slot.told && status.error == CANELE_ENOMEM) {  // there was no memory even for its head
     slot.told = true;
     slot.block->set({status.source, id_, slot.block->head, 0, nullptr, 0, status.error});

@@ -282,7 +282,8 @@ void discard(Context& context, Message& message) {
 void deliver_to(Context& context, Request& request, Message& message) {
   set_envelope(request, message.tag, message.source, message.length());
   context.trace(Event::receive_matched, message.source, request.session, message.tag, message.length());
-  if (!request.unbound) {
+  if (!request.unbound || fits_first_buffer(request, message.length())) {
+    request.unbound = false;
     consume(context, request, message);
     return;
   }

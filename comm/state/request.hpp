@@ -151,7 +151,7 @@ struct Outcome {
   Stage stage;  ///< changed by transition(); a post writes it with its neighbours.
   // These are flags, because each of them holds in several states.
   bool synchronous;  ///< send: finalized only after the match. Fixed at post.
-  bool unbound;      ///< receive without a buffer. Fixed at post, until a buffer is bound.
+  bool unbound;      ///< receive without a buffer, or with one for short messages. Until a buffer is bound.
   bool rendezvous;   ///< send: goes by RTS. Fixed once the send has joined a backlog.
   bool cancelled;    ///< how it ended.
   bool copying;      ///< a local task copies chunks of it, even if it streams; see rendezvous/shared_copy.hpp.
