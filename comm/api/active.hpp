@@ -158,6 +158,8 @@ struct ActiveMessages final : ActiveReplies {
   std::atomic<std::int64_t> unanswered{0};  ///< calls of other ranks that have come and are not answered
 
   void end_unanswered(int source, std::uint64_t number) override;
+  /// The reply to a call has been posted. The session may be gone afterwards.
+  void note_answered() { unanswered.fetch_sub(1, std::memory_order_release); }  // partner: check_calls()
 };
 
 /// Lists the pieces of a message from `offset` on: head, then payload. Returns their number, at most `max`.

@@ -384,11 +384,20 @@ namespace {
 
 /// Returns the error of a close while calls are under way, of this rank or to it.
 int check_calls(const ActiveMessages& active) {
-  const std::int64_t unanswered = active.unanswered.load(std::memory_order_acquire);
-  if (unanswered == 0) return CANELE_OK;
-  return error(CANELE_EBUSY, "canele_session_close: " + std::to_string(unanswered) +
-                                 " calls of other ranks are not answered; expected: a reply to each, or its message "
-                                 "given back");
+  const std::int64_t unanswered = active.unanswered.load(std::memory_order_acquire);  // partner: note_answered()
+  if (unanswered != 0) {
+    return error(CANELE_EBUSY, "canele_session_close: " + std::to_string(unanswered) +
+                                   " calls of other ranks are not answered; expected: a reply to each, or its message "
+                                   "given back");
+  }
+  if (active.replies == nullptr) return CANELE_OK;
+  Engine& engine = engine_of(*active.replies->context);
+  engine.lock_for_callback();
+  const std::uint64_t pending = active.replies->pending;
+  engine.unlock();
+  if (pending == 0) return CANELE_OK;
+  return error(CANELE_EBUSY,
+               "canele_session_close: " + std::to_string(pending) + " calls, or replies to calls, are pending");
 }
 
 int close_carrier(Session*& carrier) {
@@ -410,8 +419,9 @@ int stop_active_messages(Session& session) {
   for (auto& [id, handler] : active->handlers) handler->stop();
   active->handlers.clear();
   int code = check_calls(*active);  // a handler may have kept another one
-  if (code == CANELE_OK) code = close_carrier(active->replies);
+  // In this order: while messages are in transfer, the session stays as it is, with its calls.
   if (code == CANELE_OK) code = close_carrier(active->session);
+  if (code == CANELE_OK) code = close_carrier(active->replies);
   if (code != CANELE_OK) return code;
   session.active = nullptr;
   session.active_messages.reset();

@@ -158,7 +158,7 @@ void ActiveMessages::end_unanswered(int source, std::uint64_t number) {
   if (code != CANELE_OK)
     session->context->log(LogLevel::error, "rank " + std::to_string(source) +
                                                " is not told that its call was not answered: " + canele_error_detail());
-  unanswered.fetch_sub(1, std::memory_order_release);  // partner: check_calls()
+  note_answered();
 }
 
 }  // namespace canele::comm::api
@@ -218,7 +218,7 @@ int canele_am_reply(canele_session_t* session, const canele_am_token_t* token, c
   const canele_data_t nothing = canele_data_contiguous(nullptr, 0);
   code = canele_post_send(public_of(*active->replies), static_cast<int>(token->opaque[0]), tag_of(token->opaque[1]),
                           data != nullptr ? data : &nothing, options, request);
-  if (code >= CANELE_OK) active->unanswered.fetch_sub(1, std::memory_order_release);  // partner: check_calls()
+  if (code >= CANELE_OK) active->note_answered();
   return code;
 } catch (...) {
   return caught();
@@ -231,7 +231,7 @@ int canele_am_inject_reply(canele_session_t* session, const canele_am_token_t* t
   if (active == nullptr) return code;
   code = canele_inject(public_of(*active->replies), static_cast<int>(token->opaque[0]), tag_of(token->opaque[1]),
                        buffer, length);
-  if (code == CANELE_OK) active->unanswered.fetch_sub(1, std::memory_order_release);  // partner: check_calls()
+  if (code == CANELE_OK) active->note_answered();
   return code;
 } catch (...) {
   return caught();

@@ -228,6 +228,27 @@ TEST_P(ActiveCall, KeepsItsSessionsOpen) {
   EXPECT_EQ(canele_session_close(session(0)), CANELE_OK) << canele_error_detail();
 }
 
+/// A close that plain messages hold back takes nothing away from calls.
+TEST_P(ActiveCall, CallsGoOnAfterACloseThatIsRefused) {
+  Reverser reverser{session(1)};
+  handle(7, Reverser::arrived, &reverser);
+  const Bytes large = pattern(2'000'000, 3);
+  const canele_data_t data = canele_data_contiguous(large.data(), large.size());
+  canele_am_t message{};
+  ASSERT_EQ(canele_am_send(session(0), 1, 20, nullptr, 0, &data, nullptr, &message), CANELE_OK);
+  for (int i = 0; i < 1000; ++i) job_.step_all();
+  EXPECT_EQ(canele_session_close(session(0)), CANELE_EBUSY) << "no handler takes the message";
+  Asked asked;
+  asked.payload = pattern(32, 1);
+  asked.reply.resize(32);
+  ASSERT_EQ(ask(0, 7, asked), CANELE_OK) << canele_error_detail();
+  EXPECT_EQ(finish(asked).error, CANELE_OK);
+  handle(
+      20, [](const canele_am_message_t*, void*) {}, nullptr);
+  EXPECT_TRUE(job_.finish(message.request));
+  EXPECT_EQ(canele_session_close(session(0)), CANELE_OK) << canele_error_detail();
+}
+
 /// The receiver closes its session, and no handler has seen the message.
 TEST_P(ActiveCall, EndsWhenTheSessionOfTheReceiverCloses) {
   handle(
