@@ -444,13 +444,8 @@ int register_program(const char* call, canele_session_t* session, std::uint64_t 
   if (const int code = check_size(handler, handler->struct_size, sizeof *handler, call, "canele_am_handler_t");
       code != CANELE_OK)
     return code;
-  canele_am_options_t known{};
-  if (options != nullptr) {
-    if (const int code = check_size(options, options->struct_size, sizeof *options, call, "canele_am_options_t");
-        code != CANELE_OK)
-      return code;
-    known = *options;
-  }
+  canele_am_options_t known;
+  if (const int code = copy_options(options, call, "canele_am_options_t", &known); code != CANELE_OK) return code;
   if ((known.flags & ~static_cast<unsigned>(CANELE_AM_CONCURRENT)) != 0)
     return error(CANELE_EINVAL, std::string(call) + ": options->flags is " + std::to_string(known.flags) +
                                     "; expected: flags of enum canele_am_flags");

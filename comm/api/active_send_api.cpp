@@ -42,6 +42,14 @@ int check_am_header(const void* header, std::size_t length, const char* call) {
                                   std::to_string(CANELE_AM_HEADER_MAX) + " bytes at an address");
 }
 
+/// Checks the header of options, which an active message does not have.
+int check_no_header(std::size_t header, const char* call) {
+  if (header == 0) [[likely]]
+    return CANELE_OK;
+  return error(CANELE_EINVAL, std::string(call) + ": options->header is " + std::to_string(header) +
+                                  "; expected: 0, as the header is an argument");
+}
+
 /// Writes the head of a message, and its header. Returns their length.
 std::size_t write_head(const void* header, std::size_t length, std::uint64_t number, std::byte* head) {
   const std::uint64_t word = length | number << ActiveHead::number_shift;
@@ -84,15 +92,8 @@ int prepare_sending(Session& active, const ActiveParts& parts, const char* call,
 }
 
 int read_active_options(const canele_post_options_t* options, const char* call, canele_post_options_t* out) {
-  *out = {};
-  out->struct_size = sizeof *out;
-  if (options == nullptr) return CANELE_OK;
-  const int code = check_size(options, options->struct_size, sizeof *options, call, "canele_post_options_t");
-  if (code != CANELE_OK) return code;
-  *out = *options;
-  if (out->header == 0) return CANELE_OK;
-  return error(CANELE_EINVAL, std::string(call) + ": options->header is " + std::to_string(out->header) +
-                                  "; expected: 0, as the header is an argument");
+  const int code = copy_options(options, call, "canele_post_options_t", out);
+  return code != CANELE_OK ? code : check_no_header(out->header, call);
 }
 
 ActiveBlock* kept_block(const void* payload, const char* call) {
@@ -114,11 +115,9 @@ int canele_am_send(canele_session_t* session, int destination, uint64_t id, cons
                    const canele_data_t* payload, const canele_send_options_t* options, canele_am_t* message) try {
   constexpr const char* call = "canele_am_send";
   if (session == nullptr || message == nullptr) return missing(call, "session and message");
-  if (options != nullptr && options->struct_size >= sizeof *options && options->header != 0) {
-    return error(CANELE_EINVAL, std::string(call) + ": options->header is " + std::to_string(options->header) +
-                                    "; expected: 0, as the header is an argument");
-  }
   int code = CANELE_OK;
+  if (options != nullptr && options->struct_size >= sizeof *options) code = check_no_header(options->header, call);
+  if (code != CANELE_OK) return code;
   Session* const active = carrier_of(session_of(session), &code);
   if (active == nullptr) return code;
   canele_data_t whole;

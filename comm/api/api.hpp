@@ -45,6 +45,17 @@ Session* open_session(Engine& engine, std::string_view label, unsigned flags, in
 /// Checks the size of options with a struct_size. Returns CANELE_EINVAL if the size is too small. A field that a newer
 /// header has added must be 0, or else CANELE_EINVAL: the program asks for a feature that this library does not know.
 int check_size(const void* options, std::size_t given, std::size_t known, const char* call, const char* type);
+/// Copies options that may be NULL; *out then has the defaults. Returns the error to answer.
+template <typename Options>
+int copy_options(const Options* options, const char* call, const char* type, Options* out) {
+  *out = {};
+  out->struct_size = sizeof *out;
+  if (options == nullptr) return CANELE_OK;
+  const int code = check_size(options, options->struct_size, sizeof *options, call, type);
+  if (code == CANELE_OK) *out = *options;
+  return code;
+}
+
 /// What a send may have beside its data, checked.
 struct SendOptions {
   std::int32_t priority = 0;

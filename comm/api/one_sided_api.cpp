@@ -180,8 +180,7 @@ int canele_put(canele_key_t* key, uint64_t offset, const canele_data_t* data, co
   if (code != CANELE_OK) return code;
   RemoteKey& k = key_of(key);
   Access access{call, AccessKind::put, engine_of(*k.context), k.rank, &k, offset, *data, read.slot, read.immediate};
-  code = set_strides(read, access);
-  if (code == CANELE_OK) code = check_range(access, CANELE_ACCESS_WRITE);
+  code = check_access(read, CANELE_ACCESS_WRITE, access);
   return code != CANELE_OK ? code : post_access(access, read, request);
 } catch (...) {
   return caught();
@@ -201,8 +200,7 @@ int canele_get(canele_key_t* key, uint64_t offset, const canele_data_t* data, co
   if (code != CANELE_OK) return code;
   RemoteKey& k = key_of(key);
   Access access{call, AccessKind::get, engine_of(*k.context), k.rank, &k, offset, *data};
-  code = set_strides(read, access);
-  if (code == CANELE_OK) code = check_range(access, CANELE_ACCESS_READ);
+  code = check_access(read, CANELE_ACCESS_READ, access);
   return code != CANELE_OK ? code : post_access(access, read, request);
 } catch (...) {
   return caught();
@@ -232,8 +230,7 @@ int canele_atomic(canele_key_t* key, uint64_t offset, enum canele_atomic_operati
   access.immediate = operand;
   access.compare = compare;
   access.code = static_cast<unsigned>(kind);
-  code = set_strides(read, access);
-  if (code == CANELE_OK) code = check_range(access, CANELE_ACCESS_ATOMIC);
+  code = check_access(read, CANELE_ACCESS_ATOMIC, access);
   return code != CANELE_OK ? code : post_access(access, read, request);
 } catch (...) {
   return caught();
@@ -263,8 +260,7 @@ int canele_accumulate(canele_key_t* key, uint64_t offset, const canele_data_t* d
   access.code = static_cast<unsigned>(operation);
   access.element = element;
   access.before = static_cast<std::byte*>(before);
-  code = set_strides(read, access);
-  if (code == CANELE_OK) code = check_range(access, CANELE_ACCESS_ATOMIC);
+  code = check_access(read, CANELE_ACCESS_ATOMIC, access);
   return code != CANELE_OK ? code : post_access(access, read, request);
 } catch (...) {
   return caught();

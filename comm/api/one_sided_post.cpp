@@ -78,7 +78,8 @@ int set_strides(const AccessOptions& options, Access& access) {
                                   " bytes; expected: of a put or get, a part of the data, and at least as much");
 }
 
-int check_range(const Access& access, std::uint32_t wanted) {
+int check_access(const AccessOptions& options, std::uint32_t wanted, Access& access) {
+  if (const int code = set_strides(options, access); code != CANELE_OK) return code;
   const RemoteKey& key = *access.key;
   const std::uint64_t length = one_sided::extent_of(access.strides, access.data.length);
   if (allows(key, access.offset, length, wanted)) return CANELE_OK;

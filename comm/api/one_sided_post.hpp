@@ -56,8 +56,8 @@ inline bool allows(const one_sided::RemoteKey& key, std::uint64_t offset, std::u
 }
 /// Sets the strides of a put or get, or checks that another operation has none. Returns the error to answer.
 int set_strides(const AccessOptions& options, Access& access);
-/// Checks the range of an operation against its key. Returns the error to answer.
-int check_range(const Access& access, std::uint32_t wanted);
+/// Sets the strides of an operation, and checks its range against its key. Returns the error to answer.
+int check_access(const AccessOptions& options, std::uint32_t wanted, Access& access);
 
 /// Posts a checked operation. Returns the error to answer.
 int post_access(Access access, AccessOptions options, canele_request_t* request);

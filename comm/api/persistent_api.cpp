@@ -56,17 +56,6 @@ Persistent* description(canele_persistent_t* operation, const void* object, cons
   return nullptr;
 }
 
-/// Copies options that may be NULL. Returns the error to answer.
-template <typename Options>
-int copy_options(const Options* options, const char* call, const char* type, Options* out) {
-  *out = {};
-  out->struct_size = sizeof *out;
-  if (options == nullptr) return CANELE_OK;
-  const int code = check_size(options, options->struct_size, sizeof *options, call, type);
-  if (code == CANELE_OK) *out = *options;
-  return code != CANELE_OK ? code : check_completion(out->done, call);
-}
-
 /// Describes a send or a receive.
 int describe(Persistent::Kind kind, canele_session_t* session, int peer, const canele_data_t* data,
              const canele_post_options_t* options, const char* call, Persistent** out, canele_persistent_t* operation) {
@@ -77,7 +66,9 @@ int describe(Persistent::Kind kind, canele_session_t* session, int peer, const c
   if (!any && (code = check_peer(public_of(engine_of(*session_of(session).context)), peer, call)) != CANELE_OK)
     return code;
   canele_post_options_t read;
-  if ((code = copy_options(options, call, "canele_post_options_t", &read)) != CANELE_OK) return code;
+  code = copy_options(options, call, "canele_post_options_t", &read);
+  if (code == CANELE_OK) code = check_completion(read.done, call);
+  if (code != CANELE_OK) return code;
   one->kind = kind;
   one->peer = peer;
   one->session = session;
@@ -124,7 +115,9 @@ int canele_put_init(canele_key_t* key, uint64_t offset, const canele_data_t* dat
   Persistent* const one = description(operation, key, data, call, &code);
   if (one == nullptr) return code;
   canele_access_options_t read;
-  if ((code = copy_options(options, call, "canele_access_options_t", &read)) != CANELE_OK) return code;
+  code = copy_options(options, call, "canele_access_options_t", &read);
+  if (code == CANELE_OK) code = check_completion(read.done, call);
+  if (code != CANELE_OK) return code;
   one->kind = Persistent::Kind::put;
   one->key = key;
   one->tag = offset;

@@ -32,11 +32,7 @@ bool reply_fast(Context& context, Peer& peer, const ReplyName& name, const Strid
   if (length > Rail::longest_inline || !link::can_send_fast(peer, wire::chunk_size(length))) return false;
   std::byte packet[link::longest_fast_chunk];
   wire::put_head(packet, {word_of(name.operation), 0, name.lane, wire::Type::got, 0}, length);
-  if (is_strided(memory.strides)) {
-    memory.read(packet + sizeof(wire::Head));
-  } else if (length != 0) {
-    std::memcpy(packet + sizeof(wire::Head), memory.base, length);
-  }
+  memory.read(packet + sizeof(wire::Head));
   return link::send_fast(context, peer, {packet, wire::chunk_size(length)});
 }
 

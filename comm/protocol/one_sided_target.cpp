@@ -97,11 +97,7 @@ Verdict on_put(Context& context, Peer& peer, const wire::Head& head, Payload pay
   if (error == CANELE_OK) memory.base = region->base + head.tag;
   if (by_message)
     return receive_put(context, peer, {head, flags, fields, memory}, error == CANELE_OK ? region : nullptr, error);
-  if (error == CANELE_OK && is_strided(memory.strides)) {
-    memory.write(payload.data());
-  } else if (error == CANELE_OK && !payload.empty()) {
-    std::memcpy(memory.base, payload.data(), payload.size());
-  }
+  if (error == CANELE_OK) memory.write(payload.data());
   context.watch.moved();
   if (error == CANELE_OK && (flags & wire::access_notifies) != 0) error = notify(context, peer, fields);
   return conclude(context, peer, head, flags, error);

@@ -43,12 +43,12 @@ struct StridedMemory {
   wire::Strides strides{};
   std::uint64_t length = 0;
 
-  /// Calls one(address, offset in the data, bytes) for each block.
+  /// Calls one(address, offset in the data, bytes) for each block, or for the one piece.
   template <typename One>
   void each(One one) const {
+    const std::uint64_t block = is_strided(strides) ? strides.block : length;
     std::byte* at = base;
-    for (std::uint64_t done = 0; done < length; done += strides.block, at += strides.stride)
-      one(at, done, strides.block);
+    for (std::uint64_t done = 0; done < length; done += block, at += strides.stride) one(at, done, block);
   }
   void write(const std::byte* from) const {
     each([from](std::byte* at, std::uint64_t offset, std::size_t bytes) { std::memcpy(at, from + offset, bytes); });

@@ -55,7 +55,7 @@ class active_message {
   template <detail::sendable Header, detail::sendable Payload = std::span<const std::byte>>
   void send(session& from, int destination, std::uint64_t id, Header&& header, Payload&& payload = {}) {
     assert(!pending_ && "the active message is still under way");
-    const auto data = canele_data_contiguous(std::ranges::data(payload), detail::byte_size(payload));
+    const auto data = detail::data_of(payload);
     detail::check(canele_am_send(from.native(), destination, id, std::ranges::data(header), detail::byte_size(header),
                                  &data, nullptr, &native_),
                   "canele_am_send");
@@ -68,7 +68,7 @@ class active_message {
   posted post(session& from, int destination, std::uint64_t id, Header&& header, Payload&& payload,
               const completion& done, const post_options& options = {}) {
     assert(!pending_ && "the active message is still under way");
-    const auto data = canele_data_contiguous(std::ranges::data(payload), detail::byte_size(payload));
+    const auto data = detail::data_of(payload);
     const auto native = detail::native_options(done, options);
     const posted answer = detail::answer_of(canele_am_post(from.native(), destination, id, std::ranges::data(header),
                                                            detail::byte_size(header), &data, &native, &native_),
@@ -79,11 +79,9 @@ class active_message {
 
   /// Blocks until the payload may change. Throws canele::error if the message was not delivered.
   void wait() {
-    canele_status_t native{};
-    const int code = canele_wait(&native_.request, &native);
-    if (code != native.error) detail::check(code, "canele_wait");  // waiting itself failed
+    const status outcome(detail::wait_for(native_.request));
     pending_ = false;
-    status(native).check("active message");
+    outcome.check("active message");
   }
 
   /// Returns the message for functions of canele.h.
@@ -226,12 +224,10 @@ class active_call {
 
   /// Blocks until the reply is here. Returns its length, in bytes. Throws canele::error if there is none.
   std::size_t wait() {
-    canele_status_t native{};
-    const int code = canele_wait(&native_.request, &native);
-    if (code != native.error) detail::check(code, "canele_wait");  // waiting itself failed
+    const status outcome(detail::wait_for(native_.request));
     pending_ = false;
-    status(native).check("active call");
-    return native.length;
+    outcome.check("active call");
+    return outcome.length;
   }
 
   /// Returns the call for functions of active_message.h.

@@ -120,6 +120,14 @@ std::size_t byte_size(const Range& range) {
   return std::ranges::size(range) * sizeof(std::ranges::range_value_t<Range>);
 }
 
+/// Blocks until the request is finished. Returns its outcome. Throws canele::error only if waiting itself fails.
+inline canele_status_t wait_for(canele_request_t& request) {
+  canele_status_t outcome{};
+  const int code = canele_wait(&request, &outcome);
+  if (code != outcome.error) check(code, "canele_wait");
+  return outcome;
+}
+
 }  // namespace detail
 
 /// Matches messages from any rank.
@@ -281,14 +289,11 @@ class request {
     return outcome;
   }
 
-  /// Blocks until finished. The outcome, success or failure, is in status::code. Throws only if waiting itself fails
-  /// (CANELE_EDEADLK in a callback).
+  /// Like wait(), but a failure is in status::code. Throws only if waiting itself fails (CANELE_EDEADLK in a callback).
   status wait(std::nothrow_t) {
-    canele_status_t native{};
-    const int code = canele_wait(&native_, &native);
-    if (code != native.error) detail::check(code, "canele_wait");  // waiting itself failed
+    const status outcome(detail::wait_for(native_));
     pending_ = false;
-    return status(native);
+    return outcome;
   }
 
   /// Returns the outcome if finished, else nothing. Makes progress once. Throws if the request failed.

@@ -427,11 +427,8 @@ class persistent {
   }
   /// Blocks until the operation has ended. Throws canele::error if it failed.
   status wait() {
-    canele_status_t native{};
-    const int code = canele_wait(&native_.request, &native);
-    if (code != native.error) detail::check(code, "canele_wait");  // waiting itself failed
+    const status outcome(detail::wait_for(native_.request));
     pending_ = false;
-    const status outcome(native);
     outcome.check("persistent operation");
     return outcome;
   }
