@@ -97,7 +97,7 @@ double Sender::batch(bool thorough) {
   }
   const auto ns = static_cast<double>(job_.engine.now() - start);
   arrivals_.end(answered ? static_cast<std::uint64_t>(one_.rounds) : 0);
-  return ns / static_cast<double>(one_.messages()) / (one_.measure == ActiveMeasure::latency ? 2 : 1);
+  return ns / static_cast<double>(one_.messages()) / (one_.measure == Measure::latency ? 2 : 1);
 }
 
 void Sender::post(std::size_t slot, Header number) {
@@ -258,9 +258,6 @@ void Receiver::answer(Header number) {
   if (code == CANELE_DONE) end_part();
 }
 
-/// Returns what makes samples of a case: us of a message, or messages/s.
-double in_unit(ActiveMeasure measure, double ns) { return measure == ActiveMeasure::latency ? ns / 1e3 : 1e9 / ns; }
-
 /// The same exchange by sends and receives. A window's receives have a buffer each, as our messages have.
 class PlainMessages {
  public:
@@ -269,8 +266,8 @@ class PlainMessages {
     stream_.in.resize(std::max<std::size_t>(one.size * static_cast<std::size_t>(one.window), 1));
   }
   double batch() {
-    return one_.measure == ActiveMeasure::latency ? ping_pong(job_, stream_, one_.size, one_.rounds)
-                                                  : one_way(job_, stream_, one_.size, one_.rounds);
+    return one_.measure == Measure::latency ? ping_pong(job_, stream_, one_.size, one_.rounds)
+                                            : one_way(job_, stream_, one_.size, one_.rounds);
   }
 
  private:
@@ -293,8 +290,8 @@ void run_batches(Job& job, canele_session_t* session, const Options& options, Ac
   rank.batch(true);
 }
 
-ActiveCase case_of(const Options& options, ActiveKind kind, ActiveMeasure measure, std::uint64_t size) {
-  const int window = measure == ActiveMeasure::latency ? 1 : options.window_of_active(size);
+ActiveCase case_of(const Options& options, ActiveKind kind, Measure measure, std::uint64_t size) {
+  const int window = measure == Measure::latency ? 1 : options.window_of_active(size);
   return {kind, measure, size, window, options.rounds(size, window), options.active.poll};
 }
 
@@ -316,9 +313,6 @@ const char* name_of(ActiveKind kind) {
   return "";
 }
 
-const char* name_of(ActiveMeasure measure) { return measure == ActiveMeasure::latency ? "latency" : "rate"; }
-const char* unit_of(ActiveMeasure measure) { return measure == ActiveMeasure::latency ? "us" : "messages/s"; }
-
 ActiveResults measure_active(Job& job, const Options& options) {
   ActiveResults results;
   canele::session session(job.engine, "canele-perf am");
@@ -333,7 +327,7 @@ ActiveResults measure_active(Job& job, const Options& options) {
         results.too_long.push_back(size);
         continue;
       }
-      for (const ActiveMeasure measure : options.active.measures) {
+      for (const Measure measure : options.active.measures) {
         ActiveResult& row = results.rows.emplace_back(ActiveResult{case_of(options, kind, measure, size), {}, {}});
         job.first() ? run_batches<Sender>(job, session.native(), options, row)
                     : run_batches<Receiver>(job, session.native(), options, row);

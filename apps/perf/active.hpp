@@ -30,7 +30,7 @@ namespace canele::perf {
 /// What one row of the report measures.
 struct ActiveCase {
   ActiveKind kind;
-  ActiveMeasure measure;
+  Measure measure;
   std::uint64_t size;  ///< of the payload, in bytes
   int window;          ///< messages before each answer; 1 for latency
   int rounds;          ///< windows in a batch
@@ -38,7 +38,7 @@ struct ActiveCase {
 
   std::uint64_t messages() const { return static_cast<std::uint64_t>(rounds) * static_cast<std::uint64_t>(window); }
   /// Returns the bytes of the answer's payload.
-  std::uint64_t answer_size() const { return measure == ActiveMeasure::latency ? size : 0; }
+  std::uint64_t answer_size() const { return measure == Measure::latency ? size : 0; }
 };
 
 struct ActiveResult {
@@ -55,8 +55,6 @@ struct ActiveResults {
 };
 
 const char* name_of(ActiveKind kind);
-const char* name_of(ActiveMeasure measure);
-const char* unit_of(ActiveMeasure measure);
 
 /// Measures all cases of the options. Throws if a message fails or is wrong, or if another driver than the requested
 /// one carries the messages. Only rank 0's results have a meaning.

@@ -7,6 +7,8 @@
 
 #include <vector>
 
+#include "measured.hpp"
+
 namespace canele::perf {
 
 /// How a message is sent, and what takes it.
@@ -18,13 +20,11 @@ enum class ActiveKind {
   call         ///< canele_am_call, a handler that replies
 };
 
-/// latency: a message and its answer. rate: a window of messages, and one empty answer.
-enum class ActiveMeasure { latency, rate };
-
 struct ActiveOptions {
   std::vector<ActiveKind> kinds = {ActiveKind::handler, ActiveKind::queue, ActiveKind::concurrent, ActiveKind::inject,
                                    ActiveKind::call};
-  std::vector<ActiveMeasure> measures = {ActiveMeasure::latency, ActiveMeasure::rate};
+  /// latency: a message and its answer. rate: a window of messages, and one empty answer.
+  std::vector<Measure> measures = {Measure::latency, Measure::rate};
   int window = 0;     ///< of rate; 0: by the size
   bool poll = false;  ///< wait by canele_progress
 };

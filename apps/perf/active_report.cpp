@@ -9,12 +9,9 @@
 
 #include "active.hpp"
 #include "report.hpp"
-#include "statistics.hpp"
 
 namespace canele::perf {
 namespace {
-
-double ratio(const ActiveResult& result) { return summarise(result.ours).median / summarise(result.floor).median; }
 
 const char* active_floor(const Options& options) {
   return options.floor ? "the same exchange by canele_isend and canele_irecv" : "not requested";
@@ -40,30 +37,20 @@ void print_json(const Job& job, const Options& options, const ActiveResults& res
     nlohmann::json row = samples_json(one.ours);
     row["kind"] = name_of(one.what.kind);
     row["measure"] = name_of(one.what.measure);
-    row["unit"] = unit_of(one.what.measure);
+    row["unit"] = unit_of(one.what.measure, "messages/s");
     row["size"] = one.what.size;
     row["window"] = one.what.window;
     row["messages_per_batch"] = one.what.messages();
-    if (!one.floor.empty()) {
-      row["floor"] = samples_json(one.floor);
-      row["ratio"] = ratio(one);
-    }
+    add_floor(row, one.ours, one.floor);
     report["results"].push_back(std::move(row));
   }
   fmt::print("{}\n", report.dump(2));
 }
 
 void print_row(const ActiveResult& one) {
-  const int digits = one.what.measure == ActiveMeasure::latency ? 3 : 0;
-  const Summary ours = summarise(one.ours);
-  fmt::print("{:<10} {:>8} {:<8} {:>6} {:>12.{}f} {:>12.{}f} {:>12.{}f}", name_of(one.what.kind), one.what.size,
-             name_of(one.what.measure), one.what.window, ours.median, digits, ours.p10, digits, ours.p90, digits);
-  if (one.floor.empty()) {
-    fmt::print("   {:>12} {:>7}", "-", "-");
-  } else {
-    fmt::print("   {:>12.{}f} {:>7.2f}", summarise(one.floor).median, digits, ratio(one));
-  }
-  fmt::print("   {}\n", unit_of(one.what.measure));
+  fmt::print("{:<10} {:>8} {:<8} {:>6} {}   {}\n", name_of(one.what.kind), one.what.size, name_of(one.what.measure),
+             one.what.window, figures(one.ours, one.floor, digits_of(one.what.measure)),
+             unit_of(one.what.measure, "messages/s"));
 }
 
 void print_table(const Job& job, const Options& options, const ActiveResults& results) {

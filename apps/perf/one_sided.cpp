@@ -40,9 +40,6 @@ std::size_t floor_offset(const OneSidedCase& one) {
   return (slots_size(one) + floor_alignment - 1) / floor_alignment * floor_alignment;
 }
 
-/// Returns what makes samples of a case: us of an operation, or operations/s.
-double in_unit(OneSidedMeasure measure, double ns) { return measure == OneSidedMeasure::latency ? ns / 1e3 : 1e9 / ns; }
-
 [[noreturn]] void wrong(const OneSidedCase& one, const char* where) {
   throw std::runtime_error(std::string(name_of(one.operation)) + " of " + std::to_string(one.size) + " bytes, memory " +
                            name_of(one.memory) + ": wrong data at the " + where);
@@ -118,7 +115,7 @@ class Origin {
   }
 
   bool mapped() const { return mapped_ != nullptr; }
-  double ours() { return in_unit(one_.measure, one_.measure == OneSidedMeasure::latency ? latency_ns() : window_ns()); }
+  double ours() { return in_unit(one_.measure, one_.measure == Measure::latency ? latency_ns() : window_ns()); }
   double floor();
 
   /// Checks what gets and atomic operations have brought, and ends the target's wait.
@@ -256,9 +253,9 @@ OneSidedResult measure_case(Job& job, const Options& options, const OneSidedCase
   return result;
 }
 
-OneSidedCase case_of(const Options& options, TargetMemory memory, OneSidedOperation operation, OneSidedMeasure measure,
+OneSidedCase case_of(const Options& options, TargetMemory memory, OneSidedOperation operation, Measure measure,
                      std::uint64_t size) {
-  const int window = measure == OneSidedMeasure::latency ? 1 : options.window_of_one_sided(size);
+  const int window = measure == Measure::latency ? 1 : options.window_of_one_sided(size);
   return {memory, operation, measure, size, window, options.rounds(size, window)};
 }
 
@@ -280,9 +277,6 @@ const char* name_of(OneSidedOperation operation) {
   return "";
 }
 
-const char* name_of(OneSidedMeasure measure) { return measure == OneSidedMeasure::latency ? "latency" : "rate"; }
-const char* unit_of(OneSidedMeasure measure) { return measure == OneSidedMeasure::latency ? "us" : "operations/s"; }
-
 OneSidedResults measure_one_sided(Job& job, const Options& options) {
   OneSidedResults results;
   const OneSidedOptions& wanted = options.one_sided;
@@ -292,7 +286,7 @@ OneSidedResults measure_one_sided(Job& job, const Options& options) {
   for (const TargetMemory memory : wanted.memories) {
     for (const OneSidedOperation operation : wanted.operations) {
       for (const std::uint64_t size : options.sizes) {
-        for (const OneSidedMeasure measure : wanted.measures) {
+        for (const Measure measure : wanted.measures) {
           results.rows.push_back(measure_case(job, options, case_of(options, memory, operation, measure, size)));
         }
       }

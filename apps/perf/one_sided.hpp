@@ -20,7 +20,7 @@ namespace canele::perf {
 struct OneSidedCase {
   TargetMemory memory;
   OneSidedOperation operation;
-  OneSidedMeasure measure;
+  Measure measure;
   std::uint64_t size;
   int window;  ///< operations before each wait; 1 for latency
   int rounds;  ///< windows in a batch
@@ -40,8 +40,6 @@ struct OneSidedResults {
 
 const char* name_of(TargetMemory memory);
 const char* name_of(OneSidedOperation operation);
-const char* name_of(OneSidedMeasure measure);
-const char* unit_of(OneSidedMeasure measure);
 
 /// Measures all cases of the options. Throws if an operation fails, or has written wrong data, or if another driver
 /// than the requested one carries the messages. Only rank 0's results have a meaning.

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "measured.hpp"
+
 namespace canele::perf {
 
 /// How the target has got its memory: canele_memory_allocate, which origins of its host map, or
@@ -16,14 +18,12 @@ enum class TargetMemory { mapped, registered };
 
 enum class OneSidedOperation { put, get, fetch_and_add, compare_and_swap };
 
-/// latency: one operation, and the wait for its own completion. rate: a window of operations without completions, and
-/// one flush.
-enum class OneSidedMeasure { latency, rate };
-
 struct OneSidedOptions {
   std::vector<TargetMemory> memories = {TargetMemory::mapped, TargetMemory::registered};
   std::vector<OneSidedOperation> operations;
-  std::vector<OneSidedMeasure> measures = {OneSidedMeasure::latency, OneSidedMeasure::rate};
+  /// latency: one operation, and the wait for its own completion. rate: a window of operations without completions,
+  /// and one flush.
+  std::vector<Measure> measures = {Measure::latency, Measure::rate};
   int window = 0;  ///< of rate; 0: by the size
 };
 

@@ -10,12 +10,9 @@
 
 #include "one_sided.hpp"
 #include "report.hpp"
-#include "statistics.hpp"
 
 namespace canele::perf {
 namespace {
-
-double ratio(const OneSidedResult& result) { return summarise(result.ours).median / summarise(result.floor).median; }
 
 const char* floor_words(const Options& options) {
   return options.floor ? "plain copies and atomic instructions on mapped memory" : "not requested";
@@ -36,31 +33,20 @@ void print_json(const Job& job, const Options& options, const OneSidedResults& r
     row["mapped"] = one.mapped;
     row["operation"] = name_of(one.what.operation);
     row["measure"] = name_of(one.what.measure);
-    row["unit"] = unit_of(one.what.measure);
+    row["unit"] = unit_of(one.what.measure, "operations/s");
     row["size"] = one.what.size;
     row["window"] = one.what.window;
     row["operations_per_batch"] = one.what.rounds * one.what.window;
-    if (!one.floor.empty()) {
-      row["floor"] = samples_json(one.floor);
-      row["ratio"] = ratio(one);
-    }
+    add_floor(row, one.ours, one.floor);
     report["results"].push_back(std::move(row));
   }
   fmt::print("{}\n", report.dump(2));
 }
 
 void print_row(const OneSidedResult& one) {
-  const int digits = one.what.measure == OneSidedMeasure::latency ? 3 : 0;
-  const Summary ours = summarise(one.ours);
-  fmt::print("{:<10} {:<16} {:>8} {:<8} {:>6} {:>12.{}f} {:>12.{}f} {:>12.{}f}", name_of(one.what.memory),
-             name_of(one.what.operation), one.what.size, name_of(one.what.measure), one.what.window, ours.median,
-             digits, ours.p10, digits, ours.p90, digits);
-  if (one.floor.empty()) {
-    fmt::print("   {:>12} {:>7}", "-", "-");
-  } else {
-    fmt::print("   {:>12.{}f} {:>7.2f}", summarise(one.floor).median, digits, ratio(one));
-  }
-  fmt::print("   {}\n", unit_of(one.what.measure));
+  fmt::print("{:<10} {:<16} {:>8} {:<8} {:>6} {}   {}\n", name_of(one.what.memory), name_of(one.what.operation),
+             one.what.size, name_of(one.what.measure), one.what.window,
+             figures(one.ours, one.floor, digits_of(one.what.measure)), unit_of(one.what.measure, "operations/s"));
 }
 
 void print_table(const Job& job, const Options& options, const OneSidedResults& results) {

@@ -124,8 +124,7 @@ const std::map<std::string, TargetMemory> memories = {{"mapped", TargetMemory::m
                                                       {"registered", TargetMemory::registered}};
 const std::map<std::string, OneSidedOperation> atomic_operations = {
     {"fetch-and-add", OneSidedOperation::fetch_and_add}, {"compare-and-swap", OneSidedOperation::compare_and_swap}};
-const std::map<std::string, OneSidedMeasure> measures = {{"latency", OneSidedMeasure::latency},
-                                                         {"rate", OneSidedMeasure::rate}};
+const std::map<std::string, Measure> measures = {{"latency", Measure::latency}, {"rate", Measure::rate}};
 
 /// Adds put, get or atomics. Returns the subcommand; the caller adds the sizes.
 CLI::App* add_one_sided(CLI::App& app, Options& options, Benchmark benchmark, const char* help,
@@ -178,8 +177,6 @@ const std::map<std::string, ActiveKind> active_kinds = {{"handler", ActiveKind::
                                                         {"concurrent", ActiveKind::concurrent},
                                                         {"inject", ActiveKind::inject},
                                                         {"call", ActiveKind::call}};
-const std::map<std::string, ActiveMeasure> active_measures = {{"latency", ActiveMeasure::latency},
-                                                              {"rate", ActiveMeasure::rate}};
 
 void add_active(CLI::App& app, Options& options) {
   constexpr std::uint64_t k = 1 << 10, most = 1 << 30;
@@ -190,8 +187,7 @@ void add_active(CLI::App& app, Options& options) {
              "handler, queue (canele_am_open), concurrent (overlapping handlers), inject, call (default: all)",
              active_kinds);
   add_choice(*sub, "--measure", active.measures,
-             "latency: half a round trip; rate: windows of messages, an empty answer each (default: both)",
-             active_measures);
+             "latency: half a round trip; rate: windows of messages, an empty answer each (default: both)", measures);
   sub->add_option("--size", options.sizes, "Bytes of a payload (default: 8,256,1k,4k,64k)")
       ->delimiter(',')
       ->transform(CLI::AsSizeValue(false) & CLI::Range(std::uint64_t{0}, most));

@@ -14,7 +14,9 @@
 namespace canele::perf {
 namespace {
 
-double ratio(const Result& result) { return summarise(result.ours).median / summarise(result.floor).median; }
+double ratio(const std::vector<double>& ours, const std::vector<double>& floor) {
+  return summarise(ours).median / summarise(floor).median;
+}
 
 void print_json(const Job& job, const Options& options, const Results& results) {
   nlohmann::json report = {{"canele", canele::version()},          {"benchmark", name_of(options.benchmark)},
@@ -26,10 +28,7 @@ void print_json(const Job& job, const Options& options, const Results& results) 
     nlohmann::json row = samples_json(result.ours);
     row["size"] = result.size;
     row["messages_per_batch"] = result.messages_per_batch;
-    if (!result.floor.empty()) {
-      row["floor"] = samples_json(result.floor);
-      row["ratio"] = ratio(result);
-    }
+    add_floor(row, result.ours, result.floor);
     report["results"].push_back(std::move(row));
   }
   fmt::print("{}\n", report.dump(2));
@@ -43,14 +42,7 @@ void print_table(const Job& job, const Options& options, const Results& results)
   fmt::print("{:>10} {:>12} {:>12} {:>12}   {:>12} {:>7}   [{}]\n", "bytes", "median", "p10", "p90", "floor", "ratio",
              unit_of(options.benchmark));
   for (const Result& result : results.sizes) {
-    const Summary ours = summarise(result.ours);
-    fmt::print("{:>10} {:>12.{}f} {:>12.{}f} {:>12.{}f}", result.size, ours.median, digits, ours.p10, digits, ours.p90,
-               digits);
-    if (result.floor.empty()) {
-      fmt::print("   {:>12} {:>7}\n", "-", "-");
-    } else {
-      fmt::print("   {:>12.{}f} {:>7.2f}\n", summarise(result.floor).median, digits, ratio(result));
-    }
+    fmt::print("{:>10} {}\n", result.size, figures(result.ours, result.floor, digits));
   }
 }
 
@@ -59,6 +51,20 @@ void print_table(const Job& job, const Options& options, const Results& results)
 nlohmann::json samples_json(const std::vector<double>& samples) {
   const Summary summary = summarise(samples);
   return {{"median", summary.median}, {"p10", summary.p10}, {"p90", summary.p90}, {"samples", samples}};
+}
+
+void add_floor(nlohmann::json& row, const std::vector<double>& ours, const std::vector<double>& floor) {
+  if (floor.empty()) return;
+  row["floor"] = samples_json(floor);
+  row["ratio"] = ratio(ours, floor);
+}
+
+std::string figures(const std::vector<double>& ours, const std::vector<double>& floor, int digits) {
+  const Summary summary = summarise(ours);
+  const std::string text =
+      fmt::format("{:>12.{}f} {:>12.{}f} {:>12.{}f}", summary.median, digits, summary.p10, digits, summary.p90, digits);
+  if (floor.empty()) return fmt::format("{}   {:>12} {:>7}", text, "-", "-");
+  return fmt::format("{}   {:>12.{}f} {:>7.2f}", text, summarise(floor).median, digits, ratio(ours, floor));
 }
 
 std::string place_of(const Job& job) {

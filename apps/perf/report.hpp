@@ -21,6 +21,12 @@ void print_report(const Job& job, const Options& options, const Results& results
 /// Returns median, p10, p90 and the samples themselves.
 nlohmann::json samples_json(const std::vector<double>& samples);
 
+/// Adds the floor of a row, and the ratio to it, if a floor was measured.
+void add_floor(nlohmann::json& row, const std::vector<double>& ours, const std::vector<double>& floor);
+
+/// Returns the figures of a row of a table: ours, the floor, the ratio.
+std::string figures(const std::vector<double>& ours, const std::vector<double>& floor, int digits);
+
 /// Returns where the ranks are pinned, in words.
 std::string place_of(const Job& job);
 

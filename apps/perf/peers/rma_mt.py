@@ -86,8 +86,9 @@ def make_contender(options, name, compiler, launch, how):
             more = peers.openmpi_rma(case, how is peers.UCX_DRIVER)
             if ranks * point.threads > len(os.sched_getaffinity(0)):
                 more = [*more, *run.OPENMPI_YIELD]
-        asked = [point.operation, point.sync, point.threads, work_of(options, point)[0], point.size, options.batches,
-                 work_of(options, point)[1], options.target, options.memory, options.cores]
+        window, rounds = work_of(options, point)
+        asked = [point.operation, point.sync, point.threads, window, point.size, options.batches, rounds,
+                 options.target, options.memory, options.cores]
         return ["timeout", "--kill-after=10", str(options.time_limit), "env", *variables, *launch, "-n", str(ranks),
                 *extra, *more, program, *map(str, asked)]
 
