@@ -13,8 +13,8 @@
 // it does not count as a request of its session. So a group may be destroyed while a rank has yet to fetch what it was
 // sent. Only finalize waits for it.
 //
-// Rejected: several short messages, each as long as fits a packet. A message of 64 KiB takes five of them, and a ring
-// of 48 KiB holds three. Where ranks share a core, they would have to switch for each 48 KiB.
+// Rejected: several short messages, each as long as fits a packet. A ring holds few of them. Where ranks share a core,
+// they would have to switch each time that the ring is full.
 #pragma once
 
 #include <atomic>

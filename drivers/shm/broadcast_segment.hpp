@@ -12,7 +12,7 @@
 //
 // Rejected: the kernel reads the message out of this process's memory for each peer (process_vm_readv looks up every
 // page every time; measured: several times slower). Rejected: each peer's ring (two copies a peer, and a context switch
-// for each 48 KiB where ranks share cores).
+// for each few pieces where ranks share cores).
 #pragma once
 
 #include <array>

@@ -10,9 +10,9 @@
 //
 // The receiver of a direction owns its channel (a sealed memfd) and lends it to the sender:
 //
-//     offset 0        128           256      2048                       10240      12288               61440
+//     offset 0        128           256      2048                       10240      12288              274432
 //     +------------+-------------+--------+--------+--------+-+----------+----------+-------------------+
-//     | consumed   | starved     | shared | line 0 | line 1 |.| line 127 | overhang | data ring, 48 KiB |
+//     | consumed   | starved     | shared | line 0 | line 1 |.| line 127 | overhang | data ring, 256 KiB|
 //     | by receiver| by sender   | lines  |      the line ring           | 3 lines  | longer packets    |
 //     +------------+-------------+--------+--------+--------+-+----------+----------+-------------------+
 //     line: one cache line
@@ -48,8 +48,7 @@
 //  - slots of two lines, because hardware fetches lines in pairs: measured, slower one way;
 //  - a line that names each packet: one more transfer, for which the next one waits. Measured: slower, most of all
 //    between distant cores;
-//  - a word before each bulk piece: three pieces of 16 KiB no longer fit, and they do not begin at a page. Measured:
-//    less bandwidth.
+//  - a word before each bulk piece: the pieces do not begin at a page then. Measured: less bandwidth.
 #pragma once
 
 #include <atomic>
@@ -60,7 +59,7 @@
 
 namespace canele::drivers::shm {
 
-inline constexpr std::uint32_t layout_version = 7;  ///< peers with another one are rejected
+inline constexpr std::uint32_t layout_version = 8;  ///< peers with another one are rejected
 inline constexpr std::size_t line_size = 64;
 inline constexpr std::size_t line_payload = 56;
 inline constexpr std::size_t line_count = 128;
@@ -69,13 +68,15 @@ inline constexpr std::size_t largest_in_lines = 4 * line_size - sizeof(std::uint
 /// A packet that begins in the last lines may run over the ring's end; the next message is then in line 0. Each such
 /// packet also uses line 127, so there is one at most.
 inline constexpr std::size_t overhang = 3;
-inline constexpr std::size_t data_size = 48 * 1024;
+inline constexpr std::size_t data_size = 256 * 1024;
+/// The front of the data ring: a record may begin there before the rest of the ring has memory.
+inline constexpr std::size_t front_size = 64 * 1024;
 inline constexpr std::size_t largest_packet = 16 * 1024;
 inline constexpr int shared_line_count = 28;
 
 /// The receiver publishes its progress each time that this many lines, or bytes of the data ring, are free again.
 inline constexpr std::size_t lines_told = line_count / 4;
-inline constexpr std::size_t data_told = data_size / 4;
+inline constexpr std::size_t data_told = 4 * 1024;
 
 enum class Kind : std::uint8_t {
   none = 0,    ///< nothing yet
@@ -111,9 +112,9 @@ static_assert(lines_for(largest_in_lines) == overhang + 1 && largest_in_lines < 
 inline constexpr std::size_t largest_record = record_size(largest_packet, Kind::packet);
 static_assert(largest_record >= record_size(largest_packet, Kind::bulk) + line_size);
 
-// After everything is consumed, the last quarter may still be unpublished. The longest record must find room then, even
+// After everything is consumed, the last bytes may still be unpublished. The longest record must find room then, even
 // if it has to skip the end of the ring. Otherwise sender and receiver would wait for each other.
-static_assert(data_size - data_told >= 2 * largest_record);
+static_assert(front_size - data_told >= 2 * largest_record);
 static_assert((line_count & (line_count - 1)) == 0);
 static_assert(data_size % line_size == 0);
 
@@ -154,7 +155,11 @@ struct alignas(4096) Channel {
   alignas(4096) std::byte data[data_size];
 };
 static_assert(offsetof(Channel, shared) == 256 && offsetof(Channel, lines) == 2048 &&
-              offsetof(Channel, data) == 12288 && sizeof(Channel) == 61440);
+              offsetof(Channel, data) == 12288 && sizeof(Channel) == 12288 + data_size);
+
+/// Bytes of a channel that have memory from the start. The sender populates the rest for its first stream.
+inline constexpr std::size_t backed_size = offsetof(Channel, data) + front_size + 5 * 4096;
+static_assert(front_size + largest_record + line_size <= backed_size - offsetof(Channel, data));
 
 /// One page per process, lent to all peers read-only, with the broadcast segment (broadcast_segment.hpp) behind it.
 /// `sleep` is 0 while the process is awake, else the number of its current sleep. It is one word per process, not a

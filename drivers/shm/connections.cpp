@@ -228,10 +228,10 @@ void ShmDriver::begin_exchange(Connection& connection) {
   connection.process = {connection.pid, theirs.nonce_address, theirs.nonce};
   connection.can_read = cma_ && theirs.nonce != Nonce{} && can_read(connection.process);
   std::string reason;
-  connection.channel_in = make_shared(sizeof(Channel), true, &connection.memfd, &reason);
+  connection.channel_in = make_shared(sizeof(Channel), backed_size, true, &connection.memfd, &reason);
   if (!connection.channel_in && pending_count_ > 0) {
     drop_pending();
-    connection.channel_in = make_shared(sizeof(Channel), true, &connection.memfd, &reason);
+    connection.channel_in = make_shared(sizeof(Channel), backed_size, true, &connection.memfd, &reason);
   }
   if (!connection.channel_in) return connection_failed(connection, true, reason);
   step_exchange(connection);
@@ -273,9 +273,10 @@ void ShmDriver::finish_exchange(Connection& connection, const FdMessage& fd_mess
       !is_lendable(lent.sleep_page.get(), BroadcastSegment::file_size, &reason)) {
     return connection_failed(connection, false, reason);
   }
-  peer.channel_out = map_shared(lent.channel.get(), sizeof(Channel), true, &reason);
+  peer.channel_out = map_shared(lent.channel.get(), sizeof(Channel), backed_size, true, &reason);
   if (peer.channel_out)
-    peer.sleep_mapping = map_shared(lent.sleep_page.get(), BroadcastSegment::file_size, false, &reason, false);
+    peer.sleep_mapping =
+        map_shared(lent.sleep_page.get(), BroadcastSegment::file_size, sizeof(SleepPage), false, &reason);
   if (!peer.sleep_mapping) return connection_failed(connection, true, reason);
   // Only a process that has proven its identity is watched: after a fork the socket may carry the parent's process id.
   if (connection.can_read) peer.process_end = watch_process(connection.pid);
@@ -303,7 +304,7 @@ void ShmDriver::attach_memory(Connection& connection) {
   peer.channel_in = std::move(connection.channel_in);
   peer.rx.attach(peer.channel_in.as<Channel>(), connection.strict);
   peer.cursor = {};
-  peer.tx.attach(peer.channel_out.as<Channel>(), connection.strict);
+  peer.tx.attach(peer.channel_out.as<Channel>(), connection.strict, peer.rx.taken());
   met(peer.rank, connection.handshake.peer_incarnation());
   share_lines(peer.rank,
               {peer.channel_in.as<Channel>()->shared, peer.channel_out.as<Channel>()->shared, shared_line_count});

@@ -86,7 +86,7 @@ Status ShmDriver::open_impl(DriverContext& context, Address* address, std::strin
   party_ = net::Party(context, "shm");
   peers_ = std::make_unique<std::atomic<Peer*>[]>(static_cast<std::size_t>(context.size));
   if (!open_descriptors(reason)) return Status::failed;
-  sleep_mapping_ = make_shared(BroadcastSegment::file_size, false, &sleep_memfd_, reason, sizeof(SleepPage));
+  sleep_mapping_ = make_shared(BroadcastSegment::file_size, sizeof(SleepPage), false, &sleep_memfd_, reason);
   if (!sleep_mapping_) return Status::failed;
   sleep_page_ = sleep_mapping_.as<SleepPage>();
   segment_.attach(sleep_mapping_.as<std::byte>(), sleep_memfd_.get());

@@ -96,13 +96,31 @@ Status ShmDriver::send_lines(Peer& peer, const void* head, std::size_t head_size
   return Status::ok;
 }
 
+/// Publishes a packet or a piece in the data ring.
+inline void ShmDriver::publish_record(Peer& peer, std::size_t size, Kind kind, Place place) {
+  peer.tx.publish_data(size, kind, place);
+  note_sleep(peer);
+  if (peer.tx.wants_whole()) [[unlikely]]
+    back_whole_ring(peer);
+}
+
+/// Gives all of a ring memory, for a stream. One system call for a peer, and only for the first peers: a host with many
+/// ranks would need too much memory.
+[[gnu::cold]] void ShmDriver::back_whole_ring(Peer& peer) {
+  constexpr int most_whole = 64;
+  if (whole_rings_ == most_whole) return;
+  auto* const rest = peer.channel_out.as<std::byte>() + backed_size;
+  if (!populate(rest, sizeof(Channel) - backed_size, true)) return;
+  peer.tx.whole();
+  ++whole_rings_;
+}
+
 /// Sends a packet in the data ring.
 [[gnu::noinline]] Status ShmDriver::send_record(Peer& peer, const iovec* pieces, int count, std::size_t size) {
   std::byte* to = peer.tx.data(size, Kind::packet);
   if (to == nullptr) return starve(peer, peer.tx.space_for(size, Kind::packet));
   gather(to, pieces, count, size);
-  peer.tx.publish_data(size, Kind::packet, {});
-  note_sleep(peer);
+  publish_record(peer, size, Kind::packet, {});
   return Status::ok;
 }
 
@@ -127,8 +145,7 @@ Status ShmDriver::bulk_send_impl(Rank rank, std::uint64_t transfer_id, std::uint
   std::byte* to = peer->tx.data(size, Kind::bulk);
   if (to == nullptr) return starve(*peer, peer->tx.space_for(size, Kind::bulk));
   gather(to, pieces, count, size);
-  peer->tx.publish_data(size, Kind::bulk, {transfer_id, offset});
-  note_sleep(*peer);
+  publish_record(*peer, size, Kind::bulk, {transfer_id, offset});
   return Status::ok;
 }
 
@@ -152,11 +169,8 @@ void ShmDriver::commit_impl([[maybe_unused]] Rank rank, std::size_t size) {
   assert(made.peer != nullptr && made.peer->rank == rank);
   reserved_ = {};
   if (size == 0 || !made.peer->open) return;
-  if (made.in_line) {
-    made.peer->tx.publish_small(size);
-  } else {
-    made.peer->tx.publish_data(size, Kind::packet, {});
-  }
+  if (!made.in_line) return publish_record(*made.peer, size, Kind::packet, {});
+  made.peer->tx.publish_small(size);
   note_sleep(*made.peer);
 }
 

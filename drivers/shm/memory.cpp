@@ -2,8 +2,7 @@
 //
 // memfd, seals, mmap. See memory.hpp.
 //
-// The pages are allocated at once (those of a broadcast segment: before they are used). Running out of memory is then
-// an error and not a SIGBUS at the first store.
+// Pages are allocated before they are used. Running out of memory is then an error and not a SIGBUS at the first store.
 #include "drivers/shm/memory.hpp"
 
 #include <fcntl.h>
@@ -42,8 +41,8 @@ bool within_file_limit(std::size_t size, std::string* reason) {
 
 /// Maps a memfd. A child of fork() does not inherit the mapping, so whatever the child does, the rings stay its
 /// parent's.
-Mapping map_memfd(int memfd, std::size_t size, int access, int flags) {
-  void* at = ::mmap(nullptr, size, access, flags, memfd, 0);
+Mapping map_memfd(int memfd, std::size_t size, int access) {
+  void* at = ::mmap(nullptr, size, access, MAP_SHARED, memfd, 0);
   if (at == MAP_FAILED) return {};
   Mapping mapping(at, size);
   return ::madvise(at, size, MADV_DONTFORK) == 0 ? std::move(mapping) : Mapping();
@@ -63,18 +62,21 @@ Mapping::~Mapping() {
   if (address_ != nullptr) ::munmap(address_, size_);
 }
 
-Mapping make_shared(std::size_t size, bool peers_write, net::UniqueFd* memfd, std::string* reason, std::size_t backed) {
+bool populate(void* at, std::size_t bytes, bool write) {
+  return ::madvise(at, bytes, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
+}
+
+Mapping make_shared(std::size_t size, std::size_t backed, bool peers_write, net::UniqueFd* memfd, std::string* reason) {
   if (!within_file_limit(size, reason)) return {};
   net::UniqueFd made = make_memfd();
   if (!made) return failed(reason, "no memory to share (memfd_create)");
   // posix_fallocate would emulate missing support by writing; fallocate on a memfd always exists.
-  if (::ftruncate(made.get(), static_cast<off_t>(size)) != 0 ||
-      !give_memory(made.get(), 0, backed != 0 ? backed : size)) {
+  if (::ftruncate(made.get(), static_cast<off_t>(size)) != 0 || !give_memory(made.get(), 0, backed)) {
     return failed(reason, "no memory to share (fallocate)");
   }
-  const int flags = backed != 0 ? MAP_SHARED : MAP_SHARED | MAP_POPULATE;
-  Mapping mapping = map_memfd(made.get(), size, PROT_READ | PROT_WRITE, flags);
+  Mapping mapping = map_memfd(made.get(), size, PROT_READ | PROT_WRITE);
   if (!mapping) return failed(reason, "cannot map shared memory (mmap)");
+  populate(mapping.as<void>(), backed, true);
   const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   // Before Linux 5.1 there is no seal against later writers; a peer that knows the secret is then trusted not to write.
   const bool closed = !peers_write && ::fcntl(made.get(), F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) == 0;
@@ -95,11 +97,12 @@ bool is_lendable(int memfd, std::size_t size, std::string* reason) {
   return true;
 }
 
-Mapping map_shared(int memfd, std::size_t size, bool write, std::string* reason, bool whole) {
+Mapping map_shared(int memfd, std::size_t size, std::size_t backed, bool write, std::string* reason) {
   if (!is_lendable(memfd, size, reason)) return {};
-  const int flags = whole ? MAP_SHARED | MAP_POPULATE : MAP_SHARED;
-  Mapping mapping = map_memfd(memfd, size, write ? PROT_READ | PROT_WRITE : PROT_READ, flags);
-  return mapping ? std::move(mapping) : failed(reason, "cannot map its shared memory (mmap)");
+  Mapping mapping = map_memfd(memfd, size, write ? PROT_READ | PROT_WRITE : PROT_READ);
+  if (!mapping) return failed(reason, "cannot map its shared memory (mmap)");
+  populate(mapping.as<void>(), backed, write);
+  return mapping;
 }
 
 std::string shared_memory_unavailable() {

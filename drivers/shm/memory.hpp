@@ -41,22 +41,25 @@ class Mapping {
   std::size_t size_ = 0;
 };
 
-/// Makes a memfd of `size` zero bytes, sealed at that size, and maps it. `peers_write`: whether processes that receive
-/// the descriptor may map it for writing. `backed`: number of bytes from the start that get memory at once (0: all).
-/// The rest needs give_memory() before it is touched. Returns an empty mapping and *reason on failure.
-Mapping make_shared(std::size_t size, bool peers_write, net::UniqueFd* memfd, std::string* reason,
-                    std::size_t backed = 0);
+/// Makes a memfd of `size` zero bytes, sealed at that size, and maps it. The first `backed` bytes have memory. The rest
+/// needs give_memory() or populate() before it is touched. `peers_write`: whether processes that receive the descriptor
+/// may map it for writing. Returns an empty mapping and *reason on failure.
+Mapping make_shared(std::size_t size, std::size_t backed, bool peers_write, net::UniqueFd* memfd, std::string* reason);
 
 /// Returns true if `memfd` is a memfd of exactly `size` bytes that cannot shrink. Else sets *reason.
 bool is_lendable(int memfd, std::size_t size, std::string* reason);
 
-/// Maps a descriptor that a peer sent. Returns an empty mapping and *reason if it is not a memfd of exactly `size`
-/// bytes that cannot shrink. `whole`: all of it has memory.
-Mapping map_shared(int memfd, std::size_t size, bool write, std::string* reason, bool whole = true);
+/// Maps a descriptor that a peer sent, of whose memory the first `backed` bytes are there. Returns an empty mapping and
+/// *reason if it is not a memfd of exactly `size` bytes that cannot shrink.
+Mapping map_shared(int memfd, std::size_t size, std::size_t backed, bool write, std::string* reason);
 
 /// Allocates memory for bytes [from, from + bytes) of a memfd, so that a store there cannot fail. Returns false and
 /// errno if there is none.
 bool give_memory(int memfd, std::size_t from, std::size_t bytes);
+
+/// Makes the pages of mapped memory present, and gives them memory if they have none, so that no access faults. Returns
+/// false if there is no memory, or Linux is older than 5.14.
+bool populate(void* at, std::size_t bytes, bool write);
 
 /// Returns "" if this machine has memfd with seals, else why not.
 std::string shared_memory_unavailable();

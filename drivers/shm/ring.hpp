@@ -91,11 +91,13 @@ inline void fetch_line([[maybe_unused]] const std::byte* line) {
 class TxRing {
  public:
   /// Attaches to the peer's channel. `strict`: the two processes have no membarrier between them. Every store that the
-  /// peer's sleep depends on is then sequentially consistent (a full fence per message on x86).
-  void attach(Channel* channel, bool strict) {
+  /// peer's sleep depends on is then sequentially consistent (a full fence per message on x86). `taken`: the number of
+  /// the next message from the peer, see is_answered(); nullptr: there are none.
+  void attach(Channel* channel, bool strict, const std::uint64_t* taken = nullptr) {
     *this = TxRing();
     channel_ = channel;
     strict_ = strict;
+    taken_ = taken;
     next_ = &channel->lines[0];
   }
   bool attached() const { return channel_ != nullptr; }
@@ -109,7 +111,7 @@ class TxRing {
   std::byte* data(std::size_t size, Kind kind) {
     const std::size_t space = space_for(size, kind);
     if (!room(space) || (named(kind) && line() == nullptr)) return nullptr;
-    place_ = at_ + space > data_size ? 0 : at_ + gap_before(kind);
+    place_ = skipped(space) != 0 ? 0 : at_ + gap_before(kind);
     start_ = kind == Kind::bulk ? 0 : std::min(record_size(size, kind) - size, latest_start);
     return channel_->data + place_ + start_;
   }
@@ -174,8 +176,14 @@ class TxRing {
       ++number_;
     }
     chain_ = chain;
+    end_ = from < front_size && at_ >= front_size && turns(record) ? at_ : data_size;
     if (chain) claim_next(record);
   }
+
+  /// Returns true, once, if a stream would gain from all of the ring: the caller populates the channel, then whole().
+  bool wants_whole() { return std::exchange(wants_whole_, false); }
+  /// Reports that all of the channel has memory.
+  void whole() { whole_ = true; }
 
   /// Asks the receiver to ring when it makes room; see Channel::starved.
   void set_starved(bool starved) { store_for_sleeper(channel_->starved, starved ? 1u : 0u, strict_); }
@@ -218,19 +226,38 @@ class TxRing {
     claim_line(reinterpret_cast<const std::byte*>(ahead));
   }
 
-  bool fits(std::size_t record) const {
-    const std::size_t skipped = at_ + record > data_size ? data_size - at_ : 0;
-    return (head_ - tail_) + skipped + record <= data_size;
+  /// Returns how many bytes stay unused before a record: 0, or all up to the end of the ring.
+  std::size_t skipped(std::size_t record) const { return at_ + record > end_ ? data_size - at_ : 0; }
+  bool fits(std::size_t record) const { return (head_ - tail_) + skipped(record) + record <= data_size; }
+
+  /// Returns whether the next record begins the ring again. Called where a record has left the front of the ring.
+  [[gnu::noinline]] bool turns(std::size_t record) {
+    const bool answered = is_answered(record);
+    if (!answered && !whole_ && !asked_) asked_ = wants_whole_ = true;
+    return answered || !whole_;
   }
+
+  /// Returns true if packets are short and answered one by one. They stay in the front of the ring, in the caches next
+  /// to the cores. A stream uses all of the ring: stores to lines that the receiver has just read are slower.
+  bool is_answered(std::size_t record) {
+    const std::uint64_t sent = number_ - std::exchange(sent_before_, number_);
+    const std::uint64_t taken = taken_ == nullptr ? 0 : *taken_ - std::exchange(taken_before_, *taken_);
+    if (record > most_claimed || taken < sent / 2) return false;
+    refresh();
+    return head_ - tail_ <= most_in_front;
+  }
+  static constexpr std::size_t most_claimed = 4096 + line_size, lines_claimed = 6;
+  static constexpr std::size_t most_in_front = 2 * most_claimed;
+  // A record that begins the ring again finds room, however long it is, once the receiver has taken what is there.
+  static_assert(std::max(most_in_front, data_told) + (data_size - front_size) + largest_record <= data_size);
 
   /// Claims the lines of the next packet, which is often as long as the last one, while no receiver waits for them. Not
   /// for a long packet: the way it is copied claims the lines itself, and claiming them twice was slower.
   void claim_next(std::size_t record) const {
     if (record > most_claimed || !fits(record)) return;
-    const std::byte* const from = channel_->data + (at_ + record > data_size ? 0 : at_);
+    const std::byte* const from = channel_->data + (skipped(record) != 0 ? 0 : at_);
     for (std::size_t at = 0; at <= record; at += line_size) claim_line(from + at);
   }
-  static constexpr std::size_t most_claimed = 4096 + line_size, lines_claimed = 6;
 
   /// Reads the receiver's progress. Returns false if there is none, or if it is impossible (see broken()).
   bool refresh() {
@@ -255,11 +282,18 @@ class TxRing {
   bool some_hold_bytes_ = false;
   bool chain_ = true;  ///< an empty word lies at at_, and the receiver watches it
   bool broken_ = false;
+  bool whole_ = false;  ///< all of the channel has memory.
+  bool asked_ = false;  ///< wants_whole_ has been set.
+  bool wants_whole_ = false;
   std::uint32_t head_ = 0;                        ///< bytes of the data ring ever used, skipped ends included.
   std::uint32_t tail_ = 0;                        ///< bytes of it free again.
   std::size_t at_ = 0;                            ///< where the last record ended.
+  std::size_t end_ = data_size;                   ///< where the ring ends for the next record.
   std::size_t place_ = 0;                         ///< what data() gave last: at_, a line behind it, or the start.
   std::size_t start_ = 0;                         ///< where in that record the bytes begin.
+  const std::uint64_t* taken_ = nullptr;          ///< the number of the next message from the peer.
+  std::uint64_t sent_before_ = 0;                 ///< number_ when the front of the ring was last full.
+  std::uint64_t taken_before_ = 0;                ///< *taken_ at that time.
   bool holds_bytes_[line_count + overhang] = {};  ///< the line holds payload where its word would be.
 };
 
@@ -286,6 +320,8 @@ class RxRing {
   }
   void detach() { channel_ = nullptr; }
   bool attached() const { return channel_ != nullptr; }
+  /// Returns where the number of the next message lies.
+  const std::uint64_t* taken() const { return &number_; }
 
   /// Returns the word that announces the next message: that of its line, or in_data_ring. 0: no message yet. Loads two
   /// lines, which stay in this core's cache while no message arrives.

@@ -55,6 +55,8 @@ class ShmDriver final : public Driver {
   Peer* open_peer(Rank rank) const;
   Status send_lines(Peer&, const void* head, std::size_t head_size, const void* body, std::size_t body_size);
   Status send_record(Peer&, const iovec*, int, std::size_t);
+  void publish_record(Peer&, std::size_t size, Kind, Place);
+  void back_whole_ring(Peer&);
   Status starve(Peer&, std::size_t wanted);
   void note_sleep(Peer&);
   void wake_if_starved(Peer&);
@@ -133,6 +135,7 @@ class ShmDriver final : public Driver {
   int until_check_ = 1;                          ///< polls left before consider_check().
   bool slow_poll_due_ = false;                   ///< true if one of the next three lists may not be empty.
   std::vector<Peer*> starved_, news_, ending_;
+  int whole_rings_ = 0;  ///< peers to which all of the ring has memory.
   struct Reservation {
     Peer* peer = nullptr;
     bool in_line = false;

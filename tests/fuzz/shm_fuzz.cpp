@@ -84,9 +84,11 @@ void receive(Input& input) {
 void send(Input& input) {
   const auto channel = std::make_unique<shm::Channel>();
   shm::TxRing out;
-  out.attach(channel.get(), input.flag());
   std::uint32_t lines = 0, bytes = 0;
   std::uint64_t sent = 0;
+  const bool strict = input.flag();
+  out.attach(channel.get(), strict, &sent);  // as if all were answered
+  if (!strict) out.whole();
   while (!input.empty() && !out.broken() && sent < 2000) {
     const std::uint8_t what = input.byte();
     if (what < 40) {

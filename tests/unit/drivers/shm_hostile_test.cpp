@@ -75,8 +75,8 @@ struct Gifts {
   shm::Mapping channel_map, sleep_map;
   Gifts() {
     std::string reason;
-    channel_map = shm::make_shared(sizeof(shm::Channel), true, &channel, &reason);
-    sleep_map = shm::make_shared(shm::BroadcastSegment::file_size, false, &sleep_page, &reason, sizeof(shm::SleepPage));
+    channel_map = shm::make_shared(sizeof(shm::Channel), shm::backed_size, true, &channel, &reason);
+    sleep_map = shm::make_shared(shm::BroadcastSegment::file_size, sizeof(shm::SleepPage), false, &sleep_page, &reason);
   }
 };
 

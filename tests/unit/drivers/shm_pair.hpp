@@ -35,9 +35,11 @@ struct Pair {
   std::unique_ptr<Channel> channel{new Channel()};
   TxRing out;
   RxRing in;
-  explicit Pair(bool strict = false) {
-    out.attach(channel.get(), strict);
+  /// `whole`: all of the data ring may be used. `taken`: see TxRing::attach().
+  explicit Pair(bool strict = false, bool whole = true, const std::uint64_t* taken = nullptr) {
+    out.attach(channel.get(), strict, taken);
     in.attach(channel.get(), strict);
+    if (whole) out.whole();
   }
 
   bool send(const Packet& packet) { return (wants_lines(packet) && send_in_lines(packet)) || send_whole(packet); }

@@ -54,10 +54,10 @@ TEST(ShmRing, ShowsWhatIsToCome) {
   constexpr std::size_t most = 12;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     std::mt19937_64 random(seed);
-    Pair pair;
+    std::uint64_t next = 0, shown = 0, received = 0;  // numbers of packets and pieces
+    Pair pair(false, true, &next);
     RxCursor cursor;
     std::deque<Packet> flying;
-    std::uint64_t next = 0, shown = 0, received = 0;  // numbers of packets and pieces
     for (int step = 0; step < 20'000; ++step) {
       const std::uint64_t dice = random() % 16;
       if (dice < 7) {
@@ -91,9 +91,9 @@ TEST(ShmRing, ShowsWhatIsToCome) {
 TEST(ShmRing, KeepsOrderAndBytesOverManyLaps) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     std::mt19937_64 random(seed);
-    Pair pair(seed % 2 == 0);
-    std::deque<Packet> flying;
     std::uint64_t next = 0, received = 0;
+    Pair pair(seed % 2 == 0, seed % 4 < 2, &next);
+    std::deque<Packet> flying;
     std::size_t burst = 0;
     while (received < 20000) {
       if (burst == 0) burst = 1 + random() % 200;
@@ -121,10 +121,13 @@ TEST(ShmRing, KeepsOrderAndBytesOverManyLaps) {
 }
 
 // The receiver reports its progress lazily. Whatever it has not reported, an empty ring must take the longest packet,
-// or the two would wait for each other. Every position of the data ring is tried.
+// or the two would wait for each other. Every position of the front and of the end of the data ring is tried.
 TEST(ShmRing, EmptyRingAlwaysTakesTheLongestPacket) {
-  for (std::size_t before = 2 * line_size; before <= data_size; before += line_size) {
-    Pair pair;
+  const std::size_t first[] = {2 * line_size, 2 * line_size, data_size - 2 * largest_record};
+  const std::size_t last[] = {front_size, front_size + 2 * largest_record, data_size};
+  const bool whole[] = {false, true, true};
+  const auto take_longest_after = [](std::size_t before, bool all, const std::uint64_t& taken) {
+    Pair pair(false, all, &taken);
     std::size_t left = before;
     while (left > 0) {
       const std::size_t record = left <= largest_record ? left : std::min(largest_record, left - 2 * line_size);
@@ -136,6 +139,11 @@ TEST(ShmRing, EmptyRingAlwaysTakesTheLongestPacket) {
     ASSERT_TRUE(pair.out.room(largest_record)) << "after " << before << " bytes";
     ASSERT_TRUE(pair.send({largest_packet, 1}));
     ASSERT_TRUE(pair.receive({largest_packet, 1}));
+  };
+  for (std::size_t i = 0; i < std::size(whole); ++i) {
+    for (std::size_t before = first[i]; before <= last[i]; before += line_size) {
+      ASSERT_NO_FATAL_FAILURE(take_longest_after(before, whole[i], 0));
+    }
   }
   for (std::size_t lines = 1; lines <= 3 * line_count; ++lines) {
     Pair pair;
@@ -287,25 +295,90 @@ TEST(ShmRing, APacketMayBeShorterThanItsRoom) {
 // The ring is full to the last byte. There is no room for an empty word, so a line names the next record.
 TEST(ShmRing, AFullRingBreaksTheChainAndALineMendsIt) {
   Pair pair;
-  const std::size_t third = data_size / 3 - record_head(Kind::packet);
+  constexpr std::size_t record = 16 * 1024, size = record - record_head(Kind::packet), most = data_size / record;
   for (int round = 0; round < 20; ++round) {
-    for (int i = 0; i < 3; ++i) {
-      std::byte* const to = pair.out.data(third, Kind::packet);
+    for (std::size_t i = 0; i < most; ++i) {
+      std::byte* const to = pair.out.data(size, Kind::packet);
       ASSERT_NE(to, nullptr);
       to[0] = std::byte(round);
-      pair.out.publish_data(third, Kind::packet, {});
+      pair.out.publish_data(size, Kind::packet, {});
     }
     EXPECT_EQ(pair.out.data(57, Kind::packet), nullptr);
-    for (const bool chain : {true, true, false}) {
+    for (std::size_t i = 1; i <= most; ++i) {
       const Arrival arrival = pair.in.large(pair.in.peek());
       ASSERT_TRUE(arrival.sound);
-      EXPECT_EQ(arrival.chain, chain);
+      EXPECT_EQ(arrival.chain, i != most);
       EXPECT_EQ(arrival.bytes[0], std::byte(round));
       pair.in.pop(arrival);
     }
     ASSERT_TRUE(pair.in.empty());
     pair.in.tell();
   }
+}
+
+/// Sends and receives `count` packets, one after the other. `taken` counts an answer to each of them if `answered`.
+/// Returns how far into the data ring the packets have come.
+std::size_t extent_of(Pair& pair, std::uint64_t& taken, std::size_t count, std::size_t size, bool answered) {
+  std::size_t extent = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    EXPECT_TRUE(pair.send({size, 0}));
+    const Arrival arrival = pair.in.large(pair.in.peek());
+    const std::byte* const end = arrival.bytes.data() + arrival.bytes.size();
+    extent = std::max(extent, static_cast<std::size_t>(end - pair.channel->data));
+    EXPECT_TRUE(pair.receive({size, 0}));
+    taken += answered ? 1 : 0;
+  }
+  return extent;
+}
+
+TEST(ShmRing, ShortPacketsThatAreAnsweredStayInTheFront) {
+  for (const std::size_t size : {300, 1000, 4096}) {
+    std::uint64_t taken = 0;
+    Pair pair(false, true, &taken);
+    EXPECT_LE(extent_of(pair, taken, 4000, size, true), front_size + round_to_line(size) + line_size) << size;
+    EXPECT_GT(extent_of(pair, taken, 4000, size, false), data_size - 2 * size) << "a stream uses all of the ring";
+    extent_of(pair, taken, 2 * data_size / size, size, true);  // the laps that are under way
+    EXPECT_LE(extent_of(pair, taken, 4000, size, true), front_size + round_to_line(size) + line_size) << size;
+  }
+}
+
+TEST(ShmRing, LongPacketsUseAllOfTheRing) {
+  std::uint64_t taken = 0;
+  Pair pair(false, true, &taken);
+  EXPECT_GT(extent_of(pair, taken, 400, 12'000, true), data_size - 2 * 12'000);
+}
+
+TEST(ShmRing, UsesTheMemoryThatIsThereFromTheStart) {
+  constexpr std::size_t there = backed_size - offsetof(Channel, data);
+  Pair pair(false, false);
+  std::uint64_t taken = 0;
+  for (const std::size_t size : {300, 4096, 16'000}) EXPECT_LE(extent_of(pair, taken, 1000, size, false), there);
+  std::mt19937_64 random(13);
+  for (std::uint64_t i = 0; i < 100'000; ++i) {  // also pieces that begin a line behind the front
+    const Packet packet{i % 2 == 0 ? 300 + random() % 64 : random_size(random), i};
+    ASSERT_TRUE(pair.send(packet));
+    ASSERT_TRUE(pair.receive(packet));
+  }
+  EXPECT_TRUE(std::all_of(pair.channel->data + there, std::end(pair.channel->data),
+                          [](std::byte one) { return one == std::byte{0}; }));
+  std::size_t sent = 0;
+  while (pair.send({4096, 0})) ++sent;
+  EXPECT_GE(sent, front_size / 4096 - 2);
+  EXPECT_LE(sent, there / 4096);
+}
+
+TEST(ShmRing, AStreamWantsAllOfTheRingOnce) {
+  std::uint64_t taken = 0;
+  Pair pair(false, false, &taken);
+  extent_of(pair, taken, 1000, 1000, true);
+  EXPECT_FALSE(pair.out.wants_whole());
+  extent_of(pair, taken, 1000, 1000, false);
+  EXPECT_TRUE(pair.out.wants_whole());
+  EXPECT_FALSE(pair.out.wants_whole());
+  extent_of(pair, taken, 1000, 1000, false);
+  EXPECT_FALSE(pair.out.wants_whole()) << "it was refused";
+  pair.out.whole();
+  EXPECT_GT(extent_of(pair, taken, 1000, 1000, false), data_size - 2000);
 }
 
 // A number repeats after 2^32 messages, and then an empty word has that number as well.
