@@ -94,12 +94,12 @@ class Run {
     return job_.engine.now() - start;
   }
 
-  /// Waits until all messages have arrived. If they stop coming, the engine keeps fewer messages than memory_for()
-  /// assumes.
+  /// Waits until all messages have arrived, and perhaps one more: the sender may be at the next barrier by now. If they
+  /// stop coming, the engine keeps fewer messages than memory_for() assumes.
   void wait_for_messages() {
     constexpr std::uint64_t patience_ns = 20'000'000'000;
     std::uint64_t last = 0, since = job_.engine.now();
-    for (std::uint64_t now = 0; (now = unexpected_now_.read()) != plan_.messages.size(); last = now) {
+    for (std::uint64_t now = 0; (now = unexpected_now_.read()) < plan_.messages.size(); last = now) {
       if (job_.engine.progress() || now != last) since = job_.engine.now();
       if (job_.engine.now() - since < patience_ns) continue;
       throw std::runtime_error(std::to_string(now) + " of " + std::to_string(plan_.messages.size()) +
