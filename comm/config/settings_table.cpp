@@ -338,8 +338,7 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
               .fallback = "auto",
               .unit = "bytes",
               .help = "Messages shorter than this go through shared buffers, even if cross-memory attach is used. "
-                      "auto: 524288 if the kernel's single copy is slower than two copies in user space, which the "
-                      "driver measures at the start; otherwise 0.",
+                      "auto: the receiver takes the way that has been quicker for messages of its length.",
               .values = "auto | 0 to 1073741824"},
      .kind = SettingKind::number,
      .may_be_auto = true,

@@ -155,10 +155,10 @@ std::byte* Engine::write_rts(Peer& peer, Request& request, const ChunkToWrite& c
 }
 
 void Engine::start_transfer(Request& request, Message& message) {
-  const std::uint32_t id = message.origin().multicast_id;
-  if (id != 0) request.receive.sink = multicast::find(*this, message.source, id);
+  const Message::Origin& origin = message.origin();
+  if (origin.multicast_id != 0) request.receive.sink = multicast::find(*this, message.source, origin.multicast_id);
   rendezvous::start_transfer(*this, request, peer(message.source),
-                             {message.handle(), message.rkey(), message.origin().rkey_driver});
+                             {origin.handle, message.rkey(), origin.rkey_driver, origin.may_stream});
 }
 
 void Engine::receive_posted(Request& request, Peer& peer) { rtr::send(*this, request, peer); }

@@ -171,14 +171,18 @@ void DriverInstance::prefetch_hint(drivers::Rank from, std::span<const std::byte
 int DriverInstance::bulk_destination(drivers::Rank from, std::uint64_t transfer_id, std::uint64_t offset,
                                      std::uint64_t length, iovec* out, int max) {
   const CallbackLock guard(*this);
-  return rendezvous::bulk_destination(context, context.peer(from), *this, {Handle{transfer_id}, offset, length},
-                                      {out, static_cast<std::size_t>(max)});
+  const int count = rendezvous::bulk_destination(
+      context, context.peer(from), *this, {Handle{transfer_id}, offset, length}, {out, static_cast<std::size_t>(max)});
+  const bool timed = driver->capabilities().rma_min_is_guess && copy_costs.times_piece();
+  piece_begin_ = timed ? now_ns() : 0;
+  return count;
 }
 
 void DriverInstance::bulk_written(drivers::Rank from, std::uint64_t transfer_id, std::uint64_t /*offset*/,
                                   std::uint64_t length) {
   const CallbackLock guard(*this);
   driver->counters.bulk_bytes_received += length;
+  if (piece_begin_ != 0) copy_costs.piece_copied(length, now_ns() - std::exchange(piece_begin_, 0));
   rendezvous::bulk_written(context, context.peer(from), *this, Handle{transfer_id}, length);
 }
 

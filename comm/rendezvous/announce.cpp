@@ -44,6 +44,7 @@ std::byte* write_rts(Context& context, Peer& peer, Request& request, const Chunk
   rts.header = request.header;
   rts.rkey = static_cast<std::uint16_t>(rkey.size + late);
   rts.rkey_driver = rkey.size != 0 ? peer.rail->instance->driver_tag() : 0;
+  rts.may_stream = rkey.size != 0 && request.role == Request::InternalRole::none && measures_copies(context, peer);
   rts.synchronous = request.synchronous;
   rts.needs_fin = needs_fin;
   request.needs_fin = needs_fin;
@@ -95,7 +96,7 @@ SendFacts facts_of(const Context& context, const Peer& peer, const Request& requ
   const drivers::Capabilities& can = peer.rail->instance->driver->capabilities();
   facts.gets = can.get;
   facts.any_thread = can.rma_any_thread;
-  facts.copy_pays = can.get && kernel_copies(context, peer, request);
+  facts.copy_pays = can.get && (measures_copies(context, peer) || kernel_copies(context, peer, request));
   facts.few_pieces =
       can.get && has_few_pieces(request, can.rma_any_thread ? most_pieces : DeferredRegistration::most_pieces);
   return facts;

@@ -45,12 +45,13 @@ struct SendFacts {
 };
 /// What the receiver knows when an RTS has met a receive with memory. Lengths are in bytes.
 struct ReceiveFacts {
-  std::uint64_t length = 0;      ///< that the message and the receive have in common
-  bool ended = false;            ///< the peer has failed, or this engine is leaving
-  bool has_key = false;          ///< the RTS describes memory, by the driver of this rail, and that can get
-  bool any_thread = false;       ///< copies may be made by any thread
-  bool multicast = false;        ///< the data is forwarded
-  bool both_wait = false;        ///< both ends wait, and no worker runs
+  std::uint64_t length = 0;        ///< that the message and the receive have in common
+  bool ended = false;              ///< the peer has failed, or this engine is leaving
+  bool stream_is_quicker = false;  ///< the RTS leaves the choice, and the stream is known to be quicker
+  bool has_key = false;            ///< the RTS describes memory, by the driver of this rail, and that can get
+  bool any_thread = false;         ///< copies may be made by any thread
+  bool multicast = false;          ///< the data is forwarded
+  bool both_wait = false;          ///< both ends wait, and no worker runs
   bool both_can_copy = false;    ///< CANELE_EXPERT_RECEIVER_INITIATED, one rail, lines, and a driver that gets and puts
   bool alone_is_better = false;  ///< all threads of the program want cores, and the copy is short
   bool has_line = false;         ///< a line is free, or will soon be: transfers that move have at least half of them
@@ -88,6 +89,8 @@ inline constexpr Rule<ReceiveFacts> receive_rules[] = {
     {Scheme::nothing, "the peer has failed, or this engine is leaving (with an error)",
      [](const ReceiveFacts& f) { return f.ended; }},
     {Scheme::nothing, "message or receive has no bytes", [](const ReceiveFacts& f) { return f.length == 0; }},
+    {Scheme::stream, "the RTS leaves the choice, and a stream is measured to be quicker",
+     [](const ReceiveFacts& f) { return f.stream_is_quicker; }},
     {Scheme::shared_copy,
      "the RTS has a key, more than 128 KiB, both ends can copy, one of them computes or a worker runs, a line is free "
      "or will be; no multicast; one copy alone is not better",

@@ -23,6 +23,7 @@ void begin_get(Context& context, Request& request, Peer& peer, const RemoteSourc
   RmaCopy& copy = new_copy(context, request, peer, source.rkey);
   copy.handle = source.handle;
   copy.want = want;
+  copy.costs = source.may_stream ? &peer.rail->instance->copy_costs : nullptr;
   if (copy.driver->capabilities().rma_any_thread) {
     start_get(copy);
   } else {
@@ -49,6 +50,8 @@ RmaCopy& new_copy(Context& context, Request& request, Peer& peer, std::span<cons
   copy->outstanding = 0;
   copy->status = drivers::Status::ok;
   copy->claims = {};
+  copy->costs = nullptr;
+  copy->copied_ns = 0;
   ++context.large.active_copies;
   return *copy;
 }
@@ -70,9 +73,13 @@ void get_chunk(ltask::Task& task) {
   drivers::Driver& driver = *copy.driver;
   const std::size_t most = std::min<std::uint64_t>({chunk, driver.capabilities().max_rma, copy.want - copy.offset});
   const int count = data::pieces(copy.request->data, copy.offset, most, pieces, 64, &size);
-  copy.status = count == 0 ? drivers::Status::failed
-                           : driver.rma(copy.peer->rank, drivers::RmaOp::get, {copy.rkey.bytes, copy.rkey.size},
-                                        copy.offset, pieces, count, size, &copy);
+  if (count != 0) {
+    const CopyTimer timer(copy);
+    copy.status = driver.rma(copy.peer->rank, drivers::RmaOp::get, {copy.rkey.bytes, copy.rkey.size}, copy.offset,
+                             pieces, count, size, &copy);
+  } else {
+    copy.status = drivers::Status::failed;
+  }
   copy.offset += size;
   Context& context = *copy.context;
   context.watch.moved();

@@ -22,6 +22,7 @@ struct RemoteSource {
   Handle handle;                    ///< of the send
   std::span<const std::byte> rkey;  ///< empty: the memory cannot be read
   std::uint8_t rkey_driver;         ///< tag of the driver that made the rkey; see DriverInstance::driver_tag()
+  bool may_stream;                  ///< a stream serves as well: the receiver takes what is quicker
 };
 
 /// The parts of a request to send, or of a blocked envelope. The spans lie in the packet.
@@ -31,7 +32,7 @@ struct ParsedRts {
   std::span<const std::byte> header, rkey;  ///< `rkey`: see RemoteSource
   Arrival* arrival = nullptr;               ///< of a multicast
 
-  RemoteSource source() const { return {rts.handle, rkey, rts.rkey_driver}; }
+  RemoteSource source() const { return {rts.handle, rkey, rts.rkey_driver, rts.may_stream != 0}; }
 };
 
 }  // namespace canele::comm::rendezvous

@@ -96,8 +96,10 @@ Verdict store_unexpected_rts(Context& context, Peer& peer, const UnexpectedRts& 
   const wire::Rts& rts = parsed.rts;
   const auto traits = static_cast<std::uint8_t>(Message::is_rendezvous | (charged != 0 ? Message::is_charged : 0) |
                                                 (rts.needs_fin != 0 ? Message::needs_fin_trait : 0));
-  const Message::Origin origin{rts.length, rts.handle, static_cast<std::uint16_t>(parsed.rkey.size()), rts.rkey_driver,
-                               parsed.arrival != nullptr ? parsed.arrival->id() : 0};
+  const auto rkey = static_cast<std::uint16_t>(parsed.rkey.size());
+  const Message::Origin origin{
+      rts.length,      rts.handle,          rkey,
+      rts.rkey_driver, rts.may_stream != 0, parsed.arrival != nullptr ? parsed.arrival->id() : 0};
   Message* message =
       receive_path::make_message(context, peer, {parsed.head.tag, traits, origin, parsed.header, parsed.rkey});
   if (message == nullptr) return no_room_for_rts(context, peer, unexpected);

@@ -116,7 +116,8 @@ bool share_now(Context& context, Request& request, Peer& peer,
 
 /// Returns the source of a copy that waits.
 rendezvous::RemoteSource source_of(const rendezvous::RmaCopy& copy) {
-  return {copy.handle, {copy.rkey.bytes, copy.rkey.size}, copy.peer->rail->instance->driver_tag()};
+  return {
+      copy.handle, {copy.rkey.bytes, copy.rkey.size}, copy.peer->rail->instance->driver_tag(), copy.costs != nullptr};
 }
 
 /// Lets the receives that wait for a line go on, in their order, when one is free, or when none will ever be. Those of
@@ -212,6 +213,7 @@ bool share(Context& context, Request& request, Peer& peer, const rendezvous::Rem
   if (!register_memory(peer, request, ours)) return false;  // the receive would wait in vain
   CANELE_COVER_RARE(share_waits_for_a_line);
   rendezvous::RmaCopy& copy = rendezvous::new_copy(context, request, peer, source.rkey);
+  copy.costs = source.may_stream ? &peer.rail->instance->copy_costs : nullptr;
   copy.handle = source.handle;
   copy.want = want;
   copy.next_free = nullptr;

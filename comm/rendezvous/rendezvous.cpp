@@ -47,6 +47,7 @@ void start_transfer(Context& context, Request& request, Peer& peer, const Remote
       begin_get(context, request, peer, source, facts.length);
       return;
     default:
+      if (facts.stream_is_quicker) CANELE_COVER(streamed_by_choice);
       stream(context, request, peer, source.handle, facts.length);
   }
 }
@@ -62,6 +63,7 @@ static ReceiveFacts facts_of(const Context& context, const Request& request, con
   const drivers::Capabilities& can = instance->driver->capabilities();
   facts.has_key = can.get;
   facts.any_thread = can.rma_any_thread;
+  facts.stream_is_quicker = source.may_stream && !kernel_copies(context, peer, request);
   if (facts.length <= longest_for_one) return facts;
   facts.multicast = request.receive.sink != nullptr;
   // If both ends wait, one of them may have gone on: sharing the copy with it is no help.
@@ -236,7 +238,18 @@ void lost_source(Context& context, Request& request, const Peer& peer) {
 // ---- answers for the floors and files that choose
 // ----------------------------------------------------------------------
 
+bool measures_copies(const Context& context, const Peer& peer) {
+  return peer.rail->instance->driver->capabilities().rma_min_is_guess && !context.shares_core();
+}
+
 bool kernel_copies(const Context& context, const Peer& peer, const Request& request) {
+  if (measures_copies(context, peer)) {
+    // A long copy by the kernel may be shared by both ends, or made by one of them while the other computes.
+    const bool both_wait = request.both_ends_wait && !context.worker_active();
+    const float ratio = request.data.length > longest_for_one && !both_wait ? 2 : 1;
+    const bool pays = peer.rail->instance->copy_costs.kernel_pays(request.data.length, ratio);
+    return CANELE_BUGGIFY(other_copy) ? !pays : pays;
+  }
   const std::size_t from = rma_min_for(context, peer);
   // A limit (`from` above 0) says that two copies are quicker than one by the kernel. Above the limit the kernel's copy
   // is there for ends that compute. It is not used if both ends wait and no worker runs.

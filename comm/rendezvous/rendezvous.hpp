@@ -21,9 +21,12 @@ namespace canele::comm::rendezvous {
 
 /// Moves the data of an announced message to a receive with memory, or ends the receive.
 void start_transfer(Context& context, Request& request, Peer& peer, const RemoteSource& source) CANELE_UNDER_LOCK;
-/// Returns whether it is better now to copy this send or receive out of the other end's memory, or into it, than to
-/// stream it.
-bool kernel_copies(const Context& context, const Peer& peer, const Request& request);
+/// Returns whether it is better now to copy this receive out of the sender's memory than to stream it: by what has been
+/// measured, or by the length from which the driver says so.
+bool kernel_copies(const Context& context, const Peer& peer, const Request& request) CANELE_UNDER_LOCK;
+/// Returns whether this end measures what a copy by the kernel costs, and a stream. Senders then leave the choice to
+/// their receivers.
+bool measures_copies(const Context& context, const Peer& peer);
 /// The most pieces of memory that an RTS describes.
 inline constexpr int most_pieces = 16;
 /// Returns whether the memory of a request has at most `most` pieces (up to most_pieces).

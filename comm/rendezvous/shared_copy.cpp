@@ -44,6 +44,7 @@ std::uint64_t wanted(const Request& receive) {
 
 /// Copies bytes [at, at + size) of the message. Returns whether all could be copied.
 bool copy_range(RmaCopy& copy, std::uint64_t at, std::uint64_t size) {
+  const rendezvous::CopyTimer timer(copy);
   return copy_by_driver({*copy.driver, copy.peer->rank, copy.rkey}, copy.op, at, copy.request->data, at, size);
 }
 
@@ -87,6 +88,8 @@ RmaCopy& make(Context& context, Request& request, Peer& peer, const OwnPart& par
   copy.handle = part.handle;
   copy.want = part.want;
   copy.own = request.handle;
+  if (part.op == RmaOp::get && rendezvous::measures_copies(context, peer))
+    copy.costs = &peer.rail->instance->copy_costs;
   copy.last = false;
   request.copying = true;
   copy.prepare(copy_chunk);
@@ -159,6 +162,8 @@ void copy_finished(Context& context, RmaCopy& copy) {
   const bool receives = copy.op == RmaOp::get;
   Peer& peer = *copy.peer;
   if (receives) context.counters.add(Counter::rma_get_bytes, copy.offset);
+  if (copy.costs != nullptr && copy.status == Status::ok)
+    copy.costs->kernel_copied(copy.want, copy.offset, copy.copied_ns);
   if (!receives) context.counters.add(Counter::rma_put_bytes, copy.offset);
   Request* request = (receives ? context.transfers : context.sends).find(copy.own);
   if (request != nullptr && request->copying) {

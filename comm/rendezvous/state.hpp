@@ -35,6 +35,8 @@ struct RmaCopy : DriverToken, TransferDoneOp, ltask::Task {
   int outstanding = 0;  ///< pieces that the driver is fetching; see async_get.hpp
   drivers::MemoryKey rkey;
   drivers::Status status = drivers::Status::ok;
+  CopyCosts* costs = nullptr;   ///< where the cost of this copy is noted; nullptr: nowhere
+  std::uint64_t copied_ns = 0;  ///< duration of the copies so far, in nanoseconds, if it is noted
   RmaCopy* next_free = nullptr;
 
   // Shared copies only. `handle` is then the peer's name for its end.
@@ -42,6 +44,23 @@ struct RmaCopy : DriverToken, TransferDoneOp, ltask::Task {
   drivers::RmaOp op = drivers::RmaOp::get;
   Handle own = Handle::none;  ///< our name for our end
   bool last = false;          ///< this end has ended the last chunk of all
+};
+
+/// Adds the time of its scope to the duration of a copy, if that is noted. Any thread, without the engine's lock.
+class CopyTimer {
+ public:
+  explicit CopyTimer(RmaCopy& copy) : copy_(copy), begin_(copy.costs != nullptr ? now() : 0) {}
+  CopyTimer(const CopyTimer&) = delete;
+  CopyTimer& operator=(const CopyTimer&) = delete;
+  ~CopyTimer() {
+    if (copy_.costs != nullptr) copy_.copied_ns += now() - begin_;
+  }
+
+ private:
+  std::uint64_t now() const { return copy_.context->platform.now_ns(); }
+
+  RmaCopy& copy_;
+  const std::uint64_t begin_;
 };
 
 struct State {

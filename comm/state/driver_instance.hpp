@@ -12,6 +12,7 @@
 #include <atomic>
 #include <string>
 
+#include "comm/state/copy_costs.hpp"
 #include "comm/state/peer.hpp"
 #include "comm/state/under_lock.hpp"
 #include "comm/wire/verdict.hpp"
@@ -77,9 +78,13 @@ struct DriverInstance final : drivers::DriverEvents, drivers::DriverContext {
   std::atomic<int> connected_peers{0};
   std::atomic<unsigned> turns{0}, dry_polls{0};  ///< system-call drivers: polled less often when idle
   LastEvent last_event;
-  strategies::Costs costs;  ///< measured where there is a sample, else declared; constant after open()
+  strategies::Costs costs;             ///< measured where there is a sample, else declared; constant after open()
+  CopyCosts copy_costs CANELE_LOCKED;  ///< where Capabilities::rma_min is a guess
 
- private:  // parts of packet()
+ private:
+  std::uint64_t piece_begin_ CANELE_LOCKED = 0;  ///< when the copy of a piece that is timed began; 0: none is
+
+  // parts of packet()
   drivers::Take present(drivers::Rank from, std::span<const std::byte> bytes) CANELE_UNDER_LOCK;
   drivers::Take present_locked(drivers::Rank from, std::span<const std::byte> bytes);
   drivers::Take present_with_prefetch(drivers::Rank from, std::span<const std::byte> bytes) CANELE_UNDER_LOCK;

@@ -31,6 +31,7 @@ struct Message : UnexpectedNode {
     Handle handle = Handle::none;    ///< of the send.
     std::uint16_t rkey = 0;          ///< bytes of the memory key, which follows the stored bytes.
     std::uint8_t rkey_driver = 0;    ///< see DriverInstance::driver_tag().
+    bool may_stream = false;         ///< see wire::Rts.
     std::uint32_t multicast_id = 0;  ///< the root's number of a multicast; 0: no multicast.
   };
 

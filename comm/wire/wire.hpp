@@ -81,7 +81,7 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 14;
+inline constexpr std::uint32_t version = 15;
 
 enum class Type : std::uint8_t {
   eager = 1,
@@ -151,8 +151,8 @@ struct Rts {
   std::uint8_t synchronous;
   std::uint8_t needs_fin;    ///< the sender keeps the data until fin, also if it streams the message.
   std::uint8_t rkey_driver;  ///< tag of the driver by which the receiver may read the memory; 0: none
-  std::uint8_t reserved;
-  Handle receive;  ///< key of the RTR's receive for it, see Rtr: both ends copy; none: it is to be matched
+  std::uint8_t may_stream;   ///< the receiver may ask for a stream although it may read the memory
+  Handle receive;            ///< key of the RTR's receive for it, see Rtr: both ends copy; none: it is to be matched
 };
 static_assert(sizeof(Rts) == 32);
 

@@ -61,6 +61,7 @@ void choose_rma_min(DriverContext& context, int set, const std::string& segment,
   const bool dear = set < 0 && dearer_than_two_copies(context);
   const auto otherwise = static_cast<std::size_t>(std::max(set, 0));
   can->rma_min = dear ? long_message : otherwise;
+  can->rma_min_is_guess = set < 0;
   can->rma_min_shared_core = dear ? worth_a_switch : otherwise;
   can->broadcast_segment = segment == "on" || (segment == "auto" && dear) ? BroadcastSegment::longest : 0;
 }

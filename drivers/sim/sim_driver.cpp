@@ -64,6 +64,7 @@ void SimDriver::fill_capabilities() {
   all.rma_by_hardware = kind_ == Kind::rma;
   all.max_rma = std::size_t{256} * 1024;
   if (!options.measured && context_->incarnation % 4 == 0) all.rma_min = std::size_t{64} * 1024;
+  all.rma_min_is_guess = !options.measured && kind_ == Kind::memory && context_->incarnation % 4 == 1;
   if (!options.measured && kind_ == Kind::memory && context_->incarnation % 3 != 0)
     all.broadcast_segment = std::size_t{1} << 20;
   all.rkey_size = all.get ? sizeof(RegionName) : 0;

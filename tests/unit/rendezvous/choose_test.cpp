@@ -43,9 +43,10 @@ constexpr std::array<bool SendFacts::*, 10> sender_flags = {
     &SendFacts::copied,    &SendFacts::read_elsewhere, &SendFacts::part_of_other,         &SendFacts::remote_rtr,
     &SendFacts::gets,      &SendFacts::any_thread,     &SendFacts::deferred_registration, &SendFacts::needs_fin,
     &SendFacts::copy_pays, &SendFacts::few_pieces};
-constexpr std::array<bool ReceiveFacts::*, 8> receiver_flags = {
-    &ReceiveFacts::ended,     &ReceiveFacts::has_key,       &ReceiveFacts::any_thread,      &ReceiveFacts::multicast,
-    &ReceiveFacts::both_wait, &ReceiveFacts::both_can_copy, &ReceiveFacts::alone_is_better, &ReceiveFacts::has_line};
+constexpr std::array<bool ReceiveFacts::*, 9> receiver_flags = {
+    &ReceiveFacts::stream_is_quicker, &ReceiveFacts::ended,           &ReceiveFacts::has_key,
+    &ReceiveFacts::any_thread,        &ReceiveFacts::multicast,       &ReceiveFacts::both_wait,
+    &ReceiveFacts::both_can_copy,     &ReceiveFacts::alone_is_better, &ReceiveFacts::has_line};
 
 /// What each scheme needs must hold wherever it is chosen; and where its needs hold and no better scheme does, it is.
 TEST(Choose, SendsWhatTheFactsAllowInAllCombinations) {
@@ -77,6 +78,10 @@ TEST(Choose, ReceivesWhatTheFactsAllowInAllCombinations) {
     const Scheme scheme = choose_for_receive(f);
     chosen.insert(scheme);
     const bool moves = !f.ended && f.length != 0;
+    if (moves && f.stream_is_quicker) {
+      ASSERT_EQ(scheme, Scheme::stream);
+      return;
+    }
     const bool shares = moves && f.has_key && f.both_can_copy && f.has_line && f.length > 128 * KiB && !f.multicast &&
                         !f.both_wait && !f.alone_is_better;
     ASSERT_EQ(scheme == Scheme::nothing, !moves);
@@ -85,7 +90,7 @@ TEST(Choose, ReceivesWhatTheFactsAllowInAllCombinations) {
     ASSERT_EQ(scheme == Scheme::async_get, moves && !shares && f.has_key && !f.any_thread);
     ASSERT_EQ(scheme == Scheme::stream, moves && !f.has_key) << "without a key the sender must send";
   });
-  EXPECT_EQ(combinations, 2'304u);
+  EXPECT_EQ(combinations, 4'608u);
   EXPECT_EQ(chosen, (std::set{Scheme::nothing, Scheme::shared_copy, Scheme::get, Scheme::async_get, Scheme::stream}));
 }
 

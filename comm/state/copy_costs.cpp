@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// CopyCosts: the rates, and the choice between them.
+#include "comm/state/copy_costs.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+
+namespace canele::comm {
+
+bool CopyCosts::kernel_pays(std::uint64_t length, float ratio) {
+  constexpr std::uint64_t piece = 16 * 1024;  // a stream's first piece is copied twice, one after the other
+  SizeClass& size = class_of(length);
+  ++size.messages;
+  if (!size.kernel.known()) return true;
+  if (!stream_.known()) return length > longest_tried;
+  const bool pays = size.kernel.time_of(length) <= ratio * stream_.time_of(length + piece);
+  const bool tries_other = size.messages % period >= period - tried && (!pays || length <= longest_tried);
+  return pays != tries_other;
+}
+
+void CopyCosts::kernel_copied(std::uint64_t length, std::uint64_t bytes, std::uint64_t ns) {
+  if (bytes != 0) class_of(length).kernel.add(bytes, ns);
+}
+
+void CopyCosts::piece_copied(std::uint64_t bytes, std::uint64_t ns) {
+  constexpr std::uint64_t shortest = 4096;  // the clock is as long as a shorter one
+  if (bytes >= shortest) stream_.add(bytes, ns);
+}
+
+/// The first measurements count by the least of them: they meet cold caches and pages without memory. A later one moves
+/// the rate by an eighth, and one in which the thread lost its core does not count for more than four.
+void CopyCosts::Rate::add(std::uint64_t bytes, std::uint64_t ns) {
+  const float now = static_cast<float>(ns) / static_cast<float>(bytes);
+  if (samples_ < enough) {
+    ns_per_byte_ = samples_ == 0 ? now : std::min(ns_per_byte_, now);
+    ++samples_;
+    return;
+  }
+  ns_per_byte_ += (std::min(now, 4 * ns_per_byte_) - ns_per_byte_) / 8;
+}
+
+CopyCosts::SizeClass& CopyCosts::class_of(std::uint64_t length) {
+  const int bits = std::bit_width(length == 0 ? 0 : length - 1);
+  return classes_[static_cast<std::size_t>(std::clamp(bits - first_class_bits, 0, class_count - 1))];
+}
+
+}  // namespace canele::comm

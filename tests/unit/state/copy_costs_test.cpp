@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The choice between a copy by the kernel and a stream, by costs that the test invents.
+#include "comm/state/copy_costs.hpp"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+namespace canele::test {
+namespace {
+
+using comm::CopyCosts;
+
+constexpr std::uint64_t kib = 1024, piece = 16 * kib;
+
+/// A machine with these costs, in nanoseconds: of a call of the kernel, and of each KiB.
+struct Machine {
+  double call, kernel, stream;
+};
+
+/// Chooses for a message, and notes what it then costs. Returns true for the kernel.
+bool receive(CopyCosts& costs, const Machine& machine, std::uint64_t length, float ratio = 1) {
+  const bool kernel = costs.kernel_pays(length, ratio);
+  if (kernel) {
+    costs.kernel_copied(length, length,
+                        static_cast<std::uint64_t>(machine.call + machine.kernel * static_cast<double>(length / kib)));
+    return true;
+  }
+  for (std::uint64_t at = 0; at < length; at += piece) {
+    if (costs.times_piece()) costs.piece_copied(piece, static_cast<std::uint64_t>(machine.stream * piece / kib));
+  }
+  return false;
+}
+
+/// Returns how many of `count` messages the kernel copied.
+int by_kernel(CopyCosts& costs, const Machine& machine, std::uint64_t length, int count, float ratio = 1) {
+  int copied = 0;
+  for (int i = 0; i < count; ++i) copied += receive(costs, machine, length, ratio) ? 1 : 0;
+  return copied;
+}
+
+constexpr Machine quick_kernel{500, 40, 100}, slow_kernel{500, 120, 60}, dear_calls{4000, 40, 100};
+
+TEST(CopyCosts, TriesBothAndThenTakesTheQuickerOne) {
+  CopyCosts quick, slow;
+  by_kernel(quick, quick_kernel, 64 * kib, 20);
+  by_kernel(slow, slow_kernel, 64 * kib, 20);
+  EXPECT_EQ(by_kernel(quick, quick_kernel, 64 * kib, 1000), 1000);
+  EXPECT_EQ(by_kernel(slow, slow_kernel, 64 * kib, 1000), 0);
+}
+
+TEST(CopyCosts, AShortMessageMayGoTheOtherWayThanALongOne) {
+  CopyCosts costs;
+  for (const std::uint64_t length : {20 * kib, 128 * kib}) by_kernel(costs, dear_calls, length, 20);
+  EXPECT_EQ(by_kernel(costs, dear_calls, 20 * kib, 1000), 0) << "4.8 us against 3.6";
+  EXPECT_EQ(by_kernel(costs, dear_calls, 128 * kib, 1000), 1000) << "9.1 us against 14.4";
+}
+
+TEST(CopyCosts, TheRatioSaysHowMuchLongerTheKernelMayTake) {
+  CopyCosts costs;
+  by_kernel(costs, slow_kernel, 128 * kib, 20);
+  EXPECT_EQ(by_kernel(costs, slow_kernel, 128 * kib, 100, 1), 0);
+  EXPECT_EQ(by_kernel(costs, slow_kernel, 128 * kib, 100, 2), 100);
+}
+
+TEST(CopyCosts, LearnsWithinAPeriodThatTheMachineHasChanged) {
+  CopyCosts costs;
+  by_kernel(costs, slow_kernel, 64 * kib, 20);
+  for (int i = 0; i < 20; ++i) by_kernel(costs, quick_kernel, 64 * kib, CopyCosts::period);
+  EXPECT_EQ(by_kernel(costs, quick_kernel, 64 * kib, 1000), 1000);
+  // The kernel's own copies tell at once.
+  by_kernel(costs, slow_kernel, 64 * kib, 40);
+  EXPECT_LE(by_kernel(costs, slow_kernel, 64 * kib, 1000), static_cast<int>(CopyCosts::tried));
+}
+
+TEST(CopyCosts, FewMessagesGoTheOtherWay) {
+  for (const Machine& machine : {quick_kernel, slow_kernel}) {
+    CopyCosts costs;
+    by_kernel(costs, machine, 64 * kib, 20);
+    const int most = static_cast<int>(10 * CopyCosts::period), others = static_cast<int>(10 * CopyCosts::tried);
+    const int copied = by_kernel(costs, machine, 64 * kib, most);
+    EXPECT_EQ(copied, machine.kernel < machine.stream ? most - others : others);
+  }
+}
+
+TEST(CopyCosts, NoLongMessageIsStreamedForATry) {
+  CopyCosts costs;
+  EXPECT_EQ(by_kernel(costs, slow_kernel, 4096 * kib, 10'000), 10'000) << "no stream has been measured";
+  by_kernel(costs, quick_kernel, 64 * kib, 20);
+  for (int i = 0; i < 10; ++i) costs.kernel_copied(4096 * kib, 4096 * kib, 4096 * 40);
+  EXPECT_EQ(by_kernel(costs, quick_kernel, 4096 * kib, 10'000), 10'000);
+}
+
+TEST(CopyCosts, OneLongPauseChangesNothing) {
+  CopyCosts costs;
+  by_kernel(costs, quick_kernel, 64 * kib, 40);
+  costs.kernel_copied(64 * kib, 64 * kib, 10'000'000);  // the thread lost its core
+  EXPECT_EQ(by_kernel(costs, quick_kernel, 64 * kib, 100), 100);
+}
+
+TEST(CopyCosts, NothingIsNotedOfNothing) {
+  CopyCosts costs;
+  for (int i = 0; i < 10; ++i) {
+    costs.kernel_copied(0, 0, 100);
+    costs.piece_copied(0, 100);
+    costs.piece_copied(64, 100);
+  }
+  EXPECT_TRUE(costs.kernel_pays(0, 1)) << "nothing is known";
+  EXPECT_TRUE(costs.times_piece());
+}
+
+}  // namespace
+}  // namespace canele::test
