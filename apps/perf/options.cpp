@@ -287,7 +287,8 @@ void add_callback(CLI::App& app, Options& options) {
 /// Adds the benchmarks that the peers' programs have, too. Ours can choose the driver.
 void add_progress(CLI::App& app, Options& options) {
   progress::add_subcommands(app, options.progress);
-  for (const char* const name : {"overlap", "threads", "overload", "availability", "alltoall", "silence", "clock"}) {
+  for (const char* const name :
+       {"overlap", "threads", "overload", "availability", "alltoall", "pairs", "silence", "clock"}) {
     CLI::App* const sub = app.get_subcommand(name);
     sub->add_option("--driver", options.driver, "CANELE_DRIVERS, e.g. shm or tcp (default: as configured)");
     sub->parse_complete_callback([&options] { options.benchmark = Benchmark::progress; });
@@ -444,6 +445,8 @@ bool parse_options(int argc, char** argv, Options* options, int* code) {
   add_nbc(app, *options);
   add_script(app, *options, "compare",
              "These benchmarks with Canelé and every MPI, UCX and libfabric of this machine, compared");
+  add_script(app, *options, "prebuild",
+             "Compiles what compare and its kind need, for a machine without a compiler (--work DIR)");
   add_script(app, *options, "growth", "Cost of a message as ranks, requests, threads, tags and sessions grow");
   try {
     app.parse(argc, argv);

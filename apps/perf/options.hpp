@@ -60,7 +60,7 @@ struct Options {
   double busy_us = 5'000;      ///< callback: duration of one.
   progress::Options progress;  ///< overlap, threads, overload, availability.
   nbc::Options nbc;
-  std::string script;              ///< compare, growth: the program in peers
+  std::string script;              ///< compare, growth, prebuild: the program in peers
   std::vector<std::string> words;  ///< and its arguments
 
   /// Returns the messages in flight before the receiver answers; 1 for the ping-pong.

@@ -162,11 +162,8 @@ def print_table(points):
         print(verdict(mine, sends, "single sends") + "\n")
 
 
-def report(points, options):
-    """Prints tables, or JSON with the median of every job."""
-    if options.json:
-        rows = [{"driver": point.driver, "ranks": point.ranks, "size": point.size, "medians": point.medians}
-                for point in points]
-        print(json.dumps({"benchmark": "broadcast", "unit": "us", "points": rows}))
-    else:
-        print_table(points)
+def result_of(points):
+    """Returns the result in the form of the JSON: the median of every job."""
+    rows = [{"driver": point.driver, "ranks": point.ranks, "size": point.size, "medians": point.medians}
+            for point in points]
+    return {"benchmark": "broadcast", "unit": "us", "points": rows}

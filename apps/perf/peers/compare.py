@@ -18,13 +18,14 @@ import os
 import pathlib
 import signal
 import sys
-import tempfile
 import time
 
+import command_line
 import contenders
 import docs_page
 import figures
 import machine
+import node
 import pairs
 import plots
 import report
@@ -135,7 +136,7 @@ class Run:
 
 def measure(options):
     """Builds, chooses settings, measures. Returns the result in the form of the JSON."""
-    with tempfile.TemporaryDirectory(prefix="canele-compare-") as options.work:
+    with command_line.work_directory(options):
         say("building the programs of the other libraries")
         found = find_contenders(options)
         missing = {name: why for name, one, why in found if one is None}
@@ -150,7 +151,7 @@ def measure(options):
         except KeyboardInterrupt:
             say("interrupted: this is what was measured so far")
     failures = [{"row": row, "contender": name, "why": why} for (row, name), why in run.failures.items()]
-    about = {**machine.about(), "pinned": options.cores, "beside": machine.slowdown_beside(options.cores)}
+    about = {**machine.about(options.work), "pinned": options.cores, "beside": machine.slowdown_beside(options.cores)}
     return {"date": time.strftime("%Y-%m-%d"), "minutes": (time.monotonic() - run.start) / 60, "machine": about,
             "rounds": options.rounds, "batches": options.batches, "contenders": [one.name for one in present],
             "missing": missing, "yields": yields, "worker": options.worker, "failures": failures,
@@ -180,19 +181,23 @@ def parse_arguments():
     parser = argparse.ArgumentParser(prog="canele-perf compare", description="Canelé beside every MPI, UCX and "
                                      "libfabric on this machine, and beside the machine's floors, interleaved.")
     parser.add_argument("--quick", action="store_true", help=f"in half a minute: {', '.join(rows.QUICK)}")
+    parser.add_argument("--node", action="store_true", help="a whole node: pairs, collectives and threads up to all "
+                        "cores; has options of its own (--node --help)")
     parser.add_argument("--only", help="prefixes of rows, comma-separated, e.g. shm-latency,tcp (see --list)")
     parser.add_argument("--list", action="store_true", help="print the names of all rows")
     parser.add_argument("--rounds", type=int, help="jobs of each contender and row (default 5; --quick: 2)")
     parser.add_argument("--batches", type=int, default=21, help="batches of a job (default %(default)s)")
-    parser.add_argument("--cores", help="two OS indexes, e.g. 0,1 (default: the first two allowed)")
-    parser.add_argument("--contenders", default=",".join(NAMES), help="default: %(default)s")
+    parser.add_argument("--cores", type=command_line.whole_numbers("cores"),
+                        help="two OS indexes, e.g. 0,1 (default: the first two allowed)")
+    parser.add_argument("--contenders", type=command_line.names("contender", NAMES), default=NAMES,
+                        help=f"of {command_line.listed(NAMES)} (default: all)")
     parser.add_argument("--worker", choices=["bound", "idle", "timer"],
                         help="ours with that worker beside ours without, one core a process")
     parser.add_argument("--patience", type=float, default=20, help="most seconds to wait for a quiet machine before a "
                         "round (default %(default)s)")
     parser.add_argument("--time-limit", type=float, default=60, help="seconds for one job (default %(default)s)")
-    parser.add_argument("--prefix", help="where Canelé is installed (default: build/release, then PATH)")
-    parser.add_argument("--json", metavar="FILE", help="write all samples and verdicts there; - is the output")
+    command_line.add_places(parser)
+    command_line.add_json_file(parser)
     parser.add_argument("--plots", metavar="DIR", help="write SVG and PNG there (needs Python's matplotlib)")
     parser.add_argument("--docs", metavar="DIR", help="write the table into DIR/performance.md, between its two marks, "
                         "and the plots of that table into DIR/plots")
@@ -206,16 +211,13 @@ def parse_arguments():
     allowed = sorted(os.sched_getaffinity(0))
     try:
         options.rows = rows.choose(options.only.split(",") if options.only else [], options.quick)
-        options.cores = [int(word) for word in options.cores.split(",")] if options.cores else (allowed * 2)[:2]
     except ValueError as problem:
-        parser.error(str(problem) if "row" in str(problem) else f"cores are whole numbers, such as 0,1: {problem}")
+        parser.error(str(problem))
+    options.cores = options.cores or (allowed * 2)[:2]
     if len(options.cores) != 2 or not set(options.cores) <= set(allowed):
         parser.error(f"two cores of {','.join(map(str, allowed))} are needed, not {options.cores}")
     if options.rounds < 1 or options.batches < 1:
         parser.error("at least one round and one batch are needed")
-    if unknown := set(options.contenders.split(",")) - set(NAMES):
-        parser.error(f"unknown contender {', '.join(sorted(unknown))}; known: {', '.join(NAMES)}")
-    options.contenders = options.contenders.split(",")
     if options.plots and (why := plots.missing()):
         parser.error(f"--plots: {why}")
     if options.docs and options.worker:
@@ -227,11 +229,10 @@ def parse_arguments():
 
 def main():
     """Returns exit code 1 if a job failed, or there is nothing to show."""
+    if "--node" in sys.argv:
+        return node.main([word for word in sys.argv[1:] if word != "--node"])
     options = parse_arguments()
-    if ignored := [name for name in os.environ if name.startswith("CANELE_")]:
-        say(f"not passed on to the jobs: {', '.join(sorted(ignored))}")
-        for name in ignored:
-            del os.environ[name]
+    command_line.forget_settings()
     result = load(options.files) if options.files else measure(options)
     if not result["records"]:
         say("canele-perf compare: nothing was measured")
@@ -240,13 +241,8 @@ def main():
         say("canele-perf compare: --docs: this result compares workers, which has no place in the page")
         return 1
     verdicts = report.verdicts(result)
-    if options.json:
-        text = json.dumps({**result, "rows": verdicts}, indent=1)
-        if options.json == "-":
-            print(text)
-        else:
-            pathlib.Path(options.json).write_text(text + "\n", encoding="utf-8")
-    if options.json != "-":
+    command_line.keep(options, "compare", {**result, "rows": verdicts})
+    if command_line.write_json(options.json, {**result, "rows": verdicts}):
         report.show(result, verdicts)
     if options.plots:
         for path in plots.write(result, options.plots):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Contenders: libraries found on this machine, how their programs are built and started, and what a job printed.
+"""Contenders: libraries found on this machine, how a job of theirs is started, and what it printed.
 
 Used by run.py, compare.py, and the other comparisons of this directory. Runs one job at a time. A job of ours gets its
 driver by an option. The MPIs get it by launcher options and variables, and a variable goes before a command as `env
@@ -10,34 +10,16 @@ NAME=value`.
 
 import json
 import os
-import pathlib
-import shutil
 import subprocess
 import sys
 import typing
 
-HERE = pathlib.Path(__file__).resolve().parent
+# The other comparisons import some of these names from here.
+from programs import OPENMPI_LAUNCH, OPENMPI_YIELD, UCX_DRIVER, build, find_libraries, find_tool
+
 CONTENDERS = ["canele", "canele-mpi", "openmpi", "openmpi-ucx", "mpich"]
 SEED = 1  # of shuffles
 
-# How each MPI selects the transport: launcher options, environment.
-OPENMPI_DRIVER = {
-    "shm": (["--mca", "pml", "ob1", "--mca", "btl", "self,vader"], {}),
-    "tcp": (["--mca", "pml", "ob1", "--mca", "btl", "self,tcp"], {}),
-}
-MPICH_DRIVER = {  # Debian's is ch4:ucx
-    "shm": ([], {}),
-    "tcp": ([], {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}),
-}
-UCX = ["--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"]
-UCX_DRIVER = {  # Open MPI on UCX, which it uses by default for InfiniBand only
-    "shm": (UCX, {"UCX_TLS": "shm,self"}),
-    "tcp": (UCX, {"UCX_TLS": "tcp,self"}),
-    None: (UCX, {}),
-}
-# With more ranks than cores, Open MPI yields by itself, which is then its best setting.
-OPENMPI_LAUNCH = ["mpirun.openmpi", "--bind-to", "none", "--oversubscribe", "--allow-run-as-root"]
-OPENMPI_YIELD = ["--mca", "mpi_yield_when_idle", "1"]
 PROGRESS = ("overlap", "threads")  # of ../progress
 ATOMICS = ("fetch-and-add", "compare-and-swap")
 RATE = "-rate"  # of windows of one-sided operations; without it: the latency of one
@@ -283,56 +265,6 @@ def iterations_for(case):
     return max(1, min(rounds, max(1, 2000 // window))) * window
 
 
-def build_cpp(options, name, compiler, files):
-    """Builds the program `name` of these files in C++, with any MPI, once. Returns None and the reason if it cannot be
-    built.
-    """
-    if compiler is None:
-        return None, "not installed"
-    program = pathlib.Path(options.work) / name
-    if program.exists():
-        return str(program), ""
-    built = subprocess.run([compiler, "-DCANELE_PERF_MPI", "-std=c++20", "-O2", "-pthread", *map(str, files), "-o",
-                            str(program)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return (str(program), "") if built.returncode == 0 else (None, f"{compiler} failed:\n{built.stdout}")
-
-
-def build_progress(options, library, compiler):
-    """Builds ../progress on that MPI."""
-    files = [HERE / "mpi_progress.cpp", *sorted((HERE.parent / "progress").glob("*.cpp"))]
-    return build_cpp(options, f"mpi_progress.{library}", compiler, files)
-
-
-def cpp_compilers(options):
-    """Returns {library: its C++ wrapper, None if it is not available}."""
-    return {"canele-mpi": find_tool(options.prefix, "canele-mpicxx"), "openmpi": shutil.which("mpicxx.openmpi"),
-            "mpich": shutil.which("mpicxx.mpich")}
-
-
-def build(options, _, compiler, launch, source):
-    """Builds the program, once per compiler. Returns None and the reason if it cannot be built."""
-    if compiler is None or shutil.which(launch[0]) is None:
-        return None, "not installed"
-    if source == "mpi_progress":  # in C++, whose wrapper is next to the one for C
-        return build_progress(options, pathlib.Path(compiler).name, compiler.replace("mpicc", "mpicxx"))
-    program = pathlib.Path(options.work) / f"{source}.{pathlib.Path(compiler).name}"
-    if program.exists():
-        return str(program), ""
-    built = subprocess.run([compiler, "-std=c11", "-O2", "-pthread", str(HERE / f"{source}.c"), "-o", str(program)],
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return (str(program), "") if built.returncode == 0 else (None, f"{compiler} failed:\n{built.stdout}")
-
-
-def find_tool(prefix, name):
-    """Returns a program of ours: in --prefix, else in the newest build, else in PATH."""
-    places = [pathlib.Path(prefix) / "bin"] if prefix else []
-    places += [HERE.parents[2] / "build" / "release" / "bin"]
-    for place in places:
-        if os.access(place / name, os.X_OK):
-            return str(place / name)
-    return shutil.which(name)
-
-
 def brief(why):
     """Returns the first line of a reason, and a compiler's first error."""
     first, *more = why.splitlines()
@@ -350,18 +282,6 @@ def gather(made):
     return found
 
 
-def find_libraries(options):
-    """Returns the compiler, the launcher and the transport selection of each MPI."""
-    run, compiler = find_tool(options.prefix, "canele-run"), find_tool(options.prefix, "canele-mpicc")
-    return {
-        "canele-mpi": (compiler, [run or "canele-run"], {driver: ([], {"CANELE_DRIVERS": driver})
-                                                        for driver in ("shm", "tcp")}),
-        "openmpi": (shutil.which("mpicc.openmpi"), OPENMPI_LAUNCH, OPENMPI_DRIVER),
-        "openmpi-ucx": (shutil.which("mpicc.openmpi"), OPENMPI_LAUNCH, UCX_DRIVER),
-        "mpich": (shutil.which("mpicc.mpich"), ["mpiexec.mpich"], MPICH_DRIVER),
-    }
-
-
 def make_canele(options, name="canele", before=()):
     """Returns ours; None and the reason if it is not available."""
     program = find_tool(options.prefix, "canele-perf")
@@ -373,10 +293,10 @@ def make_canele(options, name="canele", before=()):
 
 def make_mpi(options, name, sources, way=None):
     """Returns an MPI, with as many of these programs built as possible; None and the reason if none can be built."""
-    compiler, launch, how = find_libraries(options)[name]
+    library = find_libraries(options)[name]
     programs, why = {}, ""
     for source in sources:
-        program, problem = build(options, name, compiler, launch, source)
+        program, problem = build(options, library, source)
         if program is None:
             why = why or problem
         else:
@@ -385,4 +305,4 @@ def make_mpi(options, name, sources, way=None):
         return None, why
     if why:
         print(f"{name}: not all can be measured: {brief(why)}", file=sys.stderr)
-    return Mpi(options, f"{name}-{way}" if way else name, programs, launch, how, way or "bcast"), ""
+    return Mpi(options, f"{name}-{way}" if way else name, programs, library.launch, library.how, way or "bcast"), ""

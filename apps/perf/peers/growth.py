@@ -15,6 +15,7 @@ import math
 import os
 import sys
 
+import command_line
 import contenders
 import figures
 import machine
@@ -94,9 +95,9 @@ def summarise(found):
     return tables
 
 
-def show(tables):
+def show(result):
     """Prints the tables on the terminal."""
-    for table in tables:
+    for table in result["tables"]:
         told = "" if table["slope"] is None else f": slope {table['slope']:+.2f}"
         print(f"{table['title']}{told}")
         print(f"{'N':>10} {'ns a message':>14} {'p10':>10} {'p90':>10}")
@@ -110,18 +111,16 @@ def parse_arguments():
     parser = argparse.ArgumentParser(prog="canele-perf growth", description="What a message costs as ranks, "
                                      "outstanding requests, threads, tags, sessions grow; the slope is N's exponent.")
     parser.add_argument("--driver", choices=["shm", "tcp"], default="shm")
-    parser.add_argument("--only", default=",".join(TABLES), help="tables, comma-separated (default %(default)s)")
+    parser.add_argument("--only", type=command_line.names("table", TABLES), default=list(TABLES), dest="tables",
+                        help=f"of {command_line.listed(TABLES)} (default: all)")
     parser.add_argument("--most", type=int, default=1 << 20, help="largest N (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="jobs for each N (default %(default)s)")
     parser.add_argument("--patience", type=float, default=2, help="most seconds to wait for a quiet machine "
                         "before a job (default %(default)s)")
     parser.add_argument("--time-limit", type=float, default=120, help="seconds for one job (default %(default)s)")
-    parser.add_argument("--prefix", help="where Canelé is installed (default: build/release, then PATH)")
+    command_line.add_places(parser)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    options.tables = options.only.split(",")
-    if unknown := set(options.tables) - set(TABLES):
-        parser.error(f"unknown table {', '.join(sorted(unknown))}; known: {', '.join(TABLES)}")
     if options.rounds < 1 or options.most < 2:
         parser.error("at least one round, and N up to at least 2, are needed")
     return options
@@ -130,20 +129,15 @@ def parse_arguments():
 def main():
     """Returns exit code 1 if a job failed."""
     options = parse_arguments()
-    for name in [name for name in os.environ if name.startswith("CANELE_")]:
-        print(f"not passed on to the jobs: {name}", file=sys.stderr)
-        del os.environ[name]
+    command_line.forget_settings()
     program = contenders.find_tool(options.prefix, "canele-perf")
     if program is None:
         print("canele-perf growth: canele-perf not found; build first, or give --prefix", file=sys.stderr)
         return 1
-    found, failures = measure(options, program)
-    tables = summarise(found)
-    if options.json:
-        print(json.dumps({"driver": options.driver, "rounds": options.rounds, "tables": tables, "failures": failures},
-                         indent=1))
-    else:
-        show(tables)
+    with command_line.work_directory(options):
+        found, failures = measure(options, program)
+        result = {"driver": options.driver, "rounds": options.rounds, "tables": summarise(found), "failures": failures}
+        command_line.deliver(options, "growth", result, show)
     return 1 if failures else 0
 
 

@@ -6,6 +6,7 @@ is thus included, as far as /proc/stat shows it.
 """
 
 import os
+import pathlib
 import resource
 import statistics
 import subprocess
@@ -21,6 +22,8 @@ LIMITS = {"steal": 0.01, "others": 0.12, "witness": 1.25, "switches": 5000}
 LOOPS, LOOKS = 20_000, 5
 BESIDE_LOOKS = 200
 CALM = 0.5  # seconds to wait for the witness before a job: effects of the job before have ended by then
+HERE = pathlib.Path(__file__).resolve().parent
+COMMIT = "commit"  # a file that prebuild.py leaves among the programs
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -117,13 +120,41 @@ def slowdown_beside(cores):
         os.sched_setaffinity(0, allowed)
 
 
-def about():
-    """Describes the machine, for the record."""
+def caches():
+    """Returns the caches of the first core, such as "L1d 32K, L2 2048K, L3 33792K of 8 threads"."""
+    words = []
+    for place in sorted(pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            level, kind, size, shared = ((place / name).read_text(encoding="ascii").strip()
+                                         for name in ("level", "type", "size", "shared_cpu_list"))
+        except OSError:
+            continue
+        if kind != "Instruction":
+            letter = "d" if kind == "Data" else ""
+            words.append(f"L{level}{letter} {size}" + (f" of {shared}" if shared != "0" else ""))
+    return ", ".join(words)
+
+
+def commit(work=None):
+    """Returns the commit of these programs, as git or a prebuilt directory has it; "" if neither has."""
+    try:
+        done = subprocess.run(["git", "-C", str(HERE), "describe", "--always", "--broken"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True, check=False)
+    except OSError:
+        done = None
+    if done is not None and done.returncode == 0:
+        return done.stdout.strip()
+    left = pathlib.Path(work or ".") / COMMIT
+    return left.read_text(encoding="ascii").strip() if work and left.exists() else ""
+
+
+def about(work=None):
+    """Describes the machine and the source, for the record. `work`: a directory of prebuilt programs."""
     model = ""
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:
             if line.startswith("model name"):
                 model = line.partition(":")[2].strip()
                 break
-    return {"processor": model, "cores": len(os.sched_getaffinity(0)), "kernel": os.uname().release,
-            "load": os.getloadavg()[0]}
+    return {"processor": model, "cores": len(os.sched_getaffinity(0)), "caches": caches(),
+            "kernel": os.uname().release, "load": os.getloadavg()[0], "commit": commit(work)}

@@ -14,11 +14,11 @@ on. By default the two ranks compute on core 0, and progress threads, if there a
 import argparse
 import itertools
 import json
-import os
 import sys
-import tempfile
 
-import run
+import command_line
+import contenders as peers
+from figures import quantile
 from progress import run_rounds
 
 OPERATIONS = "bcast,reduce,allreduce,allgather,alltoall"
@@ -31,43 +31,27 @@ CONTENDERS = {
     "mpich": ("mpich", "none", {}),
     "mpich-async": ("mpich", "dedicated", {"MPICH_ASYNC_PROGRESS": "1"}),
 }
-SOURCES = ["options", "layout", "metrics", "operation", "work", "bare", "solo", "order", "overlap", "cresta", "run"]
-
-
-def build(options, library):
-    """Builds ../nbc on that MPI, once. Returns None and the reason if it cannot be built."""
-    perf = run.HERE.parent
-    files = [run.HERE / "mpi_nbc.cpp", perf / "progress" / "report.cpp",
-             *(perf / "nbc" / f"{name}.cpp" for name in SOURCES)]
-    return run.build_cpp(options, f"mpi_nbc.{library}", run.cpp_compilers(options)[library], files)
-
-
-def launch_of(options, library):
-    """Returns the command before the program, and the environment."""
-    count = ["-n", str(options.ranks)]
-    if library == "canele-mpi":
-        return [run.find_tool(options.prefix, "canele-run"), *count], {"CANELE_DRIVERS": options.driver,
-                                                                       "CANELE_WORKER_CORE": str(options.worker_core)}
-    extra, environment = {"openmpi": run.OPENMPI_DRIVER, "mpich": run.MPICH_DRIVER}[library][options.driver]
-    if library == "openmpi":
-        return [*run.OPENMPI_LAUNCH, *run.OPENMPI_YIELD, *count, *extra], environment
-    return ["mpiexec.mpich", *count, *extra], environment
 
 
 def make_contender(options, name):
     """Returns one of CONTENDERS; None and the reason if it is not available."""
-    library, configuration, environment = CONTENDERS[name]
-    if library == "canele":
-        program = run.find_tool(options.prefix, "canele-perf")
+    mpi, configuration, environment = CONTENDERS[name]
+    if mpi == "canele":
+        program = peers.find_tool(options.prefix, "canele-perf")
         if program is None:
             return None, "canele-perf not found; build first, or give --prefix"
         before = [program, "nbc", "--driver", options.driver]
     else:
-        program, why = build(options, library)
+        library = peers.find_libraries(options)[mpi]
+        program, why = peers.build(options, library, "mpi_nbc")
         if program is None:
             return None, why
-        launch, more = launch_of(options, library)
-        before, environment = [*launch, program, "nbc"], {**environment, **more}
+        extra, more = library.how[options.driver]
+        yields = peers.OPENMPI_YIELD if library.launch == peers.OPENMPI_LAUNCH else []
+        before = [*library.launch, *yields, "-n", str(options.ranks), *extra, program, "nbc"]
+        environment = {**environment, **more}
+        if mpi == "canele-mpi":
+            environment["CANELE_WORKER_CORE"] = str(options.worker_core)
 
     def command(case):
         words = [word for option, value in case for word in (f"--{option}", value)]
@@ -78,7 +62,7 @@ def make_contender(options, name):
         rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
         return [{"contender": name, **row} for row in rows]
 
-    return run.Contender(name, command, environment, parse), ""
+    return peers.Contender(name, command, environment, parse), ""
 
 
 def summarise(options, contenders):
@@ -90,25 +74,21 @@ def summarise(options, contenders):
             if not points:
                 continue
             names = [name for name, value in points[0].items() if not isinstance(value, str)]
-            figures = {name: run.quantile([one[name] for one in points], 0.5) for name in names}
+            figures = {name: quantile([one[name] for one in points], 0.5) for name in names}
             ratios = [one["r_overhead"] for one in points]
             rows.append({**dict(case), "contender": contender.name, "figures": figures,
                          "r_overhead": [min(ratios), max(ratios)], "points": len(points)})
     return rows
 
 
-def print_report(options, rows):
-    """Prints a table, or JSON."""
-    if options.json:
-        about = {key: getattr(options, key) for key in ("driver", "ranks", "cores", "worker_core", "rounds")}
-        print(json.dumps({**about, "rows": rows}, indent=2))
-        return
-    print(f"nbc over {options.driver}, {options.ranks} ranks on core {options.cores}, progress threads on core "
-          f"{options.worker_core}; times in us")
+def print_report(result):
+    """Prints a table."""
+    print(f"nbc over {result['driver']}, {result['ranks']} ranks on core {result['cores']}, progress threads on core "
+          f"{result['worker_core']}; times in us")
     columns = ["comm", "comp", "total", "r_overhead_bare", "r_comm", "r_comp_slowdown", "r_mpi_impact"]
     print(f"{'operation':<10}{'wanted':>8}  {'contender':<12}{'r_overhead':>11} {'(least to largest)':<20}" +
           "".join(f"{name:>16}" for name in columns))
-    for row in rows:
+    for row in result["rows"]:
         least, largest = row["r_overhead"]
         print(f"{row['operation']:<10}{row['comm']:>8}  {row['contender']:<12}{row['figures']['r_overhead']:>11.3f} " +
               f"({least:.3f} to {largest:.3f})".ljust(20) +
@@ -126,17 +106,8 @@ def parse_arguments():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--cores", default="0", help="cores that compute (default %(default)s)")
     parser.add_argument("--worker-core", type=int, default=1, help="core of progress threads (default %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each contender runs (default %(default)s)")
-    parser.add_argument("--contenders", default=",".join(CONTENDERS), help="default: %(default)s")
-    parser.add_argument("--prefix", help="where Canelé is installed (default: build/release, then PATH)")
-    parser.add_argument("--work", help="directory for the programs, kept (default: a temporary one)")
-    parser.add_argument("--time-limit", type=float, default=120, help="seconds for one run (default %(default)s)")
-    parser.add_argument("--json", action="store_true")
+    command_line.add_common(parser, list(CONTENDERS), rounds=3)
     options, options.more = parser.parse_known_args()
-    options.contenders = options.contenders.split(",")
-    unknown = set(options.contenders) - set(CONTENDERS)
-    if unknown:
-        parser.error(f"unknown contender {', '.join(sorted(unknown))}; known: {', '.join(CONTENDERS)}")
     if options.rounds < 1 or options.ranks < 2:
         parser.error("at least one round and two ranks are needed")
     cases = itertools.product(options.operations.split(","), options.comm.split(","))
@@ -146,22 +117,20 @@ def parse_arguments():
 
 def measure(options):
     """Builds, runs, reports. Returns exit code 1 if a wanted contender failed in its run."""
-    contenders = run.gather((name, make_contender(options, name)) for name in options.contenders)
+    contenders = peers.gather((name, make_contender(options, name)) for name in options.contenders)
     if not contenders:
         print("nbc.py: no contender is left to compare", file=sys.stderr)
         return 1
     failures = run_rounds(options, contenders)
-    print_report(options, summarise(options, contenders))
+    about = {key: getattr(options, key) for key in ("driver", "ranks", "cores", "worker_core", "rounds")}
+    command_line.deliver(options, "nbc", {**about, "rows": summarise(options, contenders)}, print_report)
     return 1 if failures else 0
 
 
 def main():
-    """Measures, in a temporary directory unless --work names one."""
+    """Measures, with programs in the directory of --work or in a temporary one."""
     options = parse_arguments()
-    if options.work:
-        os.makedirs(options.work, exist_ok=True)
-        return measure(options)
-    with tempfile.TemporaryDirectory(prefix="canele-peers-") as options.work:
+    with command_line.work_directory(options):
         return measure(options)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Progress of Canelé beside that of other MPIs, interleaved: overlap, threads, overload, availability, alltoall,
-silence.
+pairs, silence.
 
 Runs one job at a time. All contenders run one source, ../progress, on their own calls (link_canele.hpp, link_mpi.hpp).
 They take the options of `canele-perf <benchmark> --help`, which also explains the figures.
@@ -15,14 +15,16 @@ import argparse
 import itertools
 import json
 import sys
-import tempfile
 
-import run
+import command_line
+import contenders as peers
+from figures import quantile
 
 # Main figure of each benchmark, and whether more of it is better.
 MAIN = {"overlap": ("serial", False), "overload": ("median", False), "availability": ("overhead", False),
         "alltoall": ("median", False), "silence": ("first", False),
-        "1-to-N": ("median", False), "N-to-N": ("rate", True)}
+        "1-to-N": ("median", False), "N-to-N": ("rate", True),
+        "latency": ("median", False), "bandwidth": ("median", True), "rate": ("median", True)}  # of pairs
 # Options whose values make cases of their own, and their defaults.
 CASES = {
     "overlap": {"size": "1M,4M", "side": "sender,receiver,both", "ratio": "1"},
@@ -30,27 +32,19 @@ CASES = {
     "overload": {"size": "1M", "threads": "0,1,4,16"},
     "availability": {"size": "8,4k,64k,1M,4M", "side": "sender,receiver"},
     "alltoall": {"size": "8,64k"},
+    "pairs": {"measure": "latency,bandwidth,rate", "size": "8,64k"},
     "silence": {"seconds": "1"},
 }
-MANY = ("alltoall", "silence")  # with any number of ranks
-CONTENDERS = ["canele", "canele-mpi", "openmpi", "mpich"]
-
-
-def launch_of(options, name, extra):
-    """Returns the command before the program. `extra`: launcher options that select the transport."""
-    count = ["-n", str(options.ranks)]
-    if name == "canele-mpi":
-        return [run.find_tool(options.prefix, "canele-run"), *count]
-    if name == "openmpi":
-        yields = run.OPENMPI_YIELD if options.benchmark in ("threads", "alltoall", "silence") else []
-        return [*run.OPENMPI_LAUNCH, *yields, *count, *extra]
-    return ["mpiexec.mpich", *count, *extra]
+MANY = ("alltoall", "pairs", "silence")  # with any number of ranks
+YIELDING = ("threads", "alltoall", "silence")  # more threads or ranks than cores
+CONTENDERS = ["canele", "canele-mpi", "openmpi", "openmpi-ucx", "mpich"]
+USUAL = ["canele", "canele-mpi", "openmpi", "mpich"]
 
 
 def make_contender(options, name):
     """Returns one of CONTENDERS; None and the reason if it is not available."""
     if name == "canele":
-        program = run.find_tool(options.prefix, "canele-perf")
+        program = peers.find_tool(options.prefix, "canele-perf")
         if program is None:
             return None, "canele-perf not found; build first, or give --prefix"
         before = [program, options.benchmark, "--driver", options.driver]
@@ -58,18 +52,20 @@ def make_contender(options, name):
             before += ["--ranks", str(options.ranks)]
         environment = {}
     else:
-        program, why = run.build_progress(options, name, run.cpp_compilers(options)[name])
+        library = peers.find_libraries(options)[name]
+        program, why = peers.build(options, library, "mpi_progress")
         if program is None:
             return None, why
-        how = {"openmpi": run.OPENMPI_DRIVER, "mpich": run.MPICH_DRIVER}.get(name, {})
-        extra, environment = how.get(options.driver, ([], {"CANELE_DRIVERS": options.driver}))
-        before = [*launch_of(options, name, extra), program, options.benchmark]
+        extra, environment = library.how[options.driver]
+        openmpi = library.launch == peers.OPENMPI_LAUNCH
+        yields = peers.OPENMPI_YIELD if openmpi and options.benchmark in YIELDING else []
+        before = [*library.launch, *yields, "-n", str(options.ranks), *extra, program, options.benchmark]
 
     def command(case):
         words = [word for option, value in case for word in (f"--{option}", value)]
         return [*before, *words, *options.more, "--json"]
 
-    return run.Contender(name, command, environment, lambda text: [json.loads(text)["figures"]]), ""
+    return peers.Contender(name, command, environment, lambda text: [json.loads(text)["figures"]]), ""
 
 
 def run_rounds(options, contenders):
@@ -96,13 +92,14 @@ def summarise(options, contenders):
     """
     rows = []
     for case in options.cases:
-        name, more_is_better = MAIN[dict(case).get("pattern", options.benchmark)]
+        kind = dict(case)
+        name, more_is_better = MAIN[kind.get("pattern") or kind.get("measure") or options.benchmark]
         found = {}
         for contender in contenders:
             samples = contender.samples.get(case)
             if not samples:
                 continue
-            found[contender.name] = {figure: [run.quantile([one[figure] for one in samples], q) for q in (0.5, 0, 1)]
+            found[contender.name] = {figure: [quantile([one[figure] for one in samples], q) for q in (0.5, 0, 1)]
                                      for figure in samples[0]}
         first, *others = [figures[name][0] for figures in found.values()] or [None]
         best = (max if more_is_better else min)(others) if others else None
@@ -111,14 +108,11 @@ def summarise(options, contenders):
     return rows
 
 
-def print_report(options, rows):
-    """Prints a table for each case, or JSON."""
-    if options.json:
-        about = {key: getattr(options, key) for key in ("benchmark", "driver", "ranks", "rounds")}
-        print(json.dumps({**about, "rows": rows}, indent=2))
-        return
-    for row in rows:
-        print(f"\n{options.benchmark} over {options.driver}: " + ", ".join(f"{k} {v}" for k, v in row["case"].items()))
+def print_report(result):
+    """Prints a table for each case."""
+    for row in result["rows"]:
+        print(f"\n{result['benchmark']} over {result['driver']}: "
+              + ", ".join(f"{key} {value}" for key, value in row["case"].items()))
         print(f"  {'':<16}" + "".join(f"{name:>30}" for name in row["figures"]))
         for figure in next(iter(row["figures"].values()), []):
             triples = [values[figure] for values in row["figures"].values()]
@@ -140,18 +134,11 @@ def parse_arguments():
     parser.add_argument("--ratio", help="overlap: computation to transfer")
     parser.add_argument("--threads", help="threads: N; overload: those that compute, in each process")
     parser.add_argument("--pattern", help="threads: 1-to-N, N-to-N")
-    parser.add_argument("--ranks", type=int, default=8, help="alltoall, silence: (default %(default)s)")
+    parser.add_argument("--measure", help="pairs: latency, bandwidth, rate")
+    parser.add_argument("--ranks", type=int, default=8, help="alltoall, pairs, silence: (default %(default)s)")
     parser.add_argument("--seconds", help="silence: length of one")
-    parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs (default %(default)s)")
-    parser.add_argument("--contenders", default=",".join(CONTENDERS), help="default: %(default)s")
-    parser.add_argument("--prefix", help="where Canelé is installed (default: build/release, then PATH)")
-    parser.add_argument("--time-limit", type=float, default=120, help="seconds for one run (default %(default)s)")
-    parser.add_argument("--json", action="store_true")
+    command_line.add_common(parser, CONTENDERS, USUAL)
     options, options.more = parser.parse_known_args()
-    options.contenders = options.contenders.split(",")
-    unknown = set(options.contenders) - set(CONTENDERS)
-    if unknown:
-        parser.error(f"unknown contender {', '.join(sorted(unknown))}; known: {', '.join(CONTENDERS)}")
     if options.rounds < 1:
         parser.error("at least one round is needed")
     if options.benchmark not in MANY:
@@ -162,17 +149,23 @@ def parse_arguments():
     return options
 
 
-def main():
+def measure(options):
     """Builds, runs, reports. Returns exit code 1 if a wanted contender failed in its run."""
-    options = parse_arguments()
-    with tempfile.TemporaryDirectory(prefix="canele-peers-") as options.work:
-        contenders = run.gather((name, make_contender(options, name)) for name in options.contenders)
-        if not contenders:
-            print("progress.py: no contender is left to compare", file=sys.stderr)
-            return 1
-        failures = run_rounds(options, contenders)
-        print_report(options, summarise(options, contenders))
+    contenders = peers.gather((name, make_contender(options, name)) for name in options.contenders)
+    if not contenders:
+        print("progress.py: no contender is left to compare", file=sys.stderr)
+        return 1
+    failures = run_rounds(options, contenders)
+    about = {key: getattr(options, key) for key in ("benchmark", "driver", "ranks", "rounds")}
+    command_line.deliver(options, options.benchmark, {**about, "rows": summarise(options, contenders)}, print_report)
     return 1 if failures else 0
+
+
+def main():
+    """Measures, with programs in the directory of --work or in a temporary one."""
+    options = parse_arguments()
+    with command_line.work_directory(options):
+        return measure(options)
 
 
 if __name__ == "__main__":

@@ -15,15 +15,14 @@ Open MPI yields when idle if there are more threads than cores, which is its bet
 
 import argparse
 import itertools
-import json
 import os
 import re
 import sys
-import tempfile
 import typing
 
+import command_line
 import contenders as peers
-import run
+from figures import quantile
 from progress import run_rounds
 
 OPERATIONS, SYNCS = ["put", "get"], ["lock_all_flush", "lock", "fence", "pscw"]
@@ -34,8 +33,8 @@ CONTENDERS = [OURS, "openmpi", "openmpi-ucx", "mpich"]
 USUAL = [OURS, "openmpi", "mpich"]
 MOST_BYTES = 128 << 20  # of a batch
 GOAL = 0.9  # share of the points at which we are ahead
-QUICK = {"threads": "1,2,4", "sizes": "8,4096", "repetitions": 2, "batches": 3, "count": 20000}
-FULL = {"threads": "1,2,4,8,16", "sizes": "8,64,512,4096,65536", "repetitions": 5, "batches": 5}
+QUICK = {"threads": [1, 2, 4], "sizes": [8, 4096], "rounds": 2, "batches": 3, "count": 20000}
+FULL = {"threads": [1, 2, 4, 8, 16], "sizes": [8, 64, 512, 4096, 65536], "rounds": 5, "batches": 5, "count": None}
 
 
 class Point(typing.NamedTuple):
@@ -47,7 +46,7 @@ class Point(typing.NamedTuple):
     size: int
 
 
-class RmaMt(run.Contender):
+class RmaMt(peers.Contender):
     """An MPI. `samples` has a list of rates for each job. `failures` says at which points it failed, and how."""
 
     def __init__(self, name, command):
@@ -64,33 +63,34 @@ class RmaMt(run.Contender):
 
 def work_of(options, point):
     """Returns (window, rounds) of a batch: as many operations as wanted, but bounded bytes."""
-    window = peers.window_of(run.Case(point.operation + peers.RATE, options.driver, "", point.size))
+    window = peers.window_of(peers.Case(point.operation + peers.RATE, options.driver, "", point.size))
     usual = 100000 if point.sync == "lock_all_flush" else 20000
     operations = min(options.count or usual, MOST_BYTES // point.size)
     return window, max(1, operations // (point.threads * window))
 
 
-def make_contender(options, name, compiler, launch, how):
+def make_contender(options, name):
     """Returns None and the reason if it is not available."""
-    program, why = run.build(options, name, compiler, launch, "mpi_rma_mt")
+    library = peers.find_libraries(options)[name]
+    program, why = peers.build(options, library, "mpi_rma_mt")
     if program is None:
         return None, why
-    extra, environment = how.get(options.driver, ([], {}))
+    extra, environment = library.how[options.driver]
     ranks = TARGETS[options.target]
     variables = [f"{key}={value}" for key, value in environment.items()]
 
     def command(point):
         more = []
-        if launch == run.OPENMPI_LAUNCH:
-            case = run.Case(point.operation, options.driver, MEMORY[options.memory], point.size)
-            more = peers.openmpi_rma(case, how is peers.UCX_DRIVER)
+        if library.launch == peers.OPENMPI_LAUNCH:
+            case = peers.Case(point.operation, options.driver, MEMORY[options.memory], point.size)
+            more = peers.openmpi_rma(case, library.how is peers.UCX_DRIVER)
             if ranks * point.threads > len(os.sched_getaffinity(0)):
-                more = [*more, *run.OPENMPI_YIELD]
+                more = [*more, *peers.OPENMPI_YIELD]
         window, rounds = work_of(options, point)
         asked = [point.operation, point.sync, point.threads, window, point.size, options.batches, rounds,
                  options.target, options.memory, options.cores]
-        return ["timeout", "--kill-after=10", str(options.time_limit), "env", *variables, *launch, "-n", str(ranks),
-                *extra, *more, program, *map(str, asked)]
+        return ["timeout", "--kill-after=10", str(options.time_limit), "env", *variables, *library.launch, "-n",
+                str(ranks), *extra, *more, program, *map(str, asked)]
 
     return RmaMt(name, command), ""
 
@@ -117,10 +117,10 @@ def ratio_of(contenders, point):
         return 0
     ratios = []
     for number, job in enumerate(ours[0].samples.get(point, [])):
-        medians = [run.quantile(one.samples[point][number], 0.5) for one in others if number < len(one.samples[point])]
+        medians = [quantile(one.samples[point][number], 0.5) for one in others if number < len(one.samples[point])]
         if medians:
-            ratios.append(run.quantile(job, 0.5) / max(medians))
-    return run.quantile(ratios, 0.5) if ratios else None
+            ratios.append(quantile(job, 0.5) / max(medians))
+    return quantile(ratios, 0.5) if ratios else None
 
 
 def summarise(options, contenders):
@@ -131,7 +131,7 @@ def summarise(options, contenders):
         for one in contenders:
             rates_here = [rate for job in one.samples.get(point, []) for rate in job]
             if rates_here:
-                rates[one.name] = [run.quantile(rates_here, q) for q in (0.5, 0.1, 0.9)]
+                rates[one.name] = [quantile(rates_here, q) for q in (0.5, 0.1, 0.9)]
             if point in one.failures:
                 failures[one.name] = one.failures[point]
         rows.append({**point._asdict(), "rates": rates, "failures": failures, "ratio": ratio_of(contenders, point)})
@@ -190,72 +190,58 @@ def print_tables(names, rows):
 
 def measure_sends(options):
     """Returns {threads: messages/s of that many threads' ping-pongs by our native API}: the medians."""
-    contender, why = run.make_canele(options)
+    contender, why = peers.make_canele(options)
     if contender is None:
         print(f"sends: left out: {why}", file=sys.stderr)
         return {}
-    cases = [run.Case("threads", options.driver, "N-to-N", threads) for threads in options.threads]
+    cases = [peers.Case("threads", options.driver, "N-to-N", threads) for threads in options.threads]
     for _, case in itertools.product(range(options.rounds), cases):
         contender.run(case, 2 * options.time_limit)
-    return {case.size: run.quantile(contender.samples[case], 0.5) for case in cases}
+    return {case.size: quantile(contender.samples[case], 0.5) for case in cases}
 
 
-def report(options, names, rows, sends):
-    """Prints the tables, or JSON."""
+def result_of(options, names, rows, sends):
+    """Returns the result in the form of the JSON."""
     about = {key: getattr(options, key) for key in ("driver", "target", "memory", "cores", "rounds", "batches")}
     ahead, compared, alone = verdict(rows)
-    if options.json:
-        print(json.dumps({**about, "rows": rows, "sends": sends, "ahead": ahead, "compared": compared, "alone": alone},
-                         indent=2))
-        return
-    print(f"RMA-MT over {options.driver}, target {options.target}, memory {options.memory}, cores {options.cores}, "
-          f"{options.rounds} repetitions of {options.batches} batches; M operations/s: median (p10 to p90)")
-    print_tables(names, rows)
+    return {**about, "contenders": names, "rows": rows, "sends": sends, "ahead": ahead, "compared": compared,
+            "alone": alone}
+
+
+def print_report(result):
+    """Prints the tables."""
+    print(f"RMA-MT over {result['driver']}, target {result['target']}, memory {result['memory']}, cores "
+          f"{result['cores']}, {result['rounds']} repetitions of {result['batches']} batches; M operations/s: median "
+          "(p10 to p90)")
+    print_tables(result["contenders"], result["rows"])
+    sends = result["sends"]
     if sends:
         first = sends[min(sends)]
         print("threaded sends of the native API, M messages/s: " + ", ".join(
             f"{threads} threads {rate / 1e6:.3g} (x {rate / first:.2f})" for threads, rate in sends.items()))
 
 
-def numbers(text):
-    """Parses whole numbers of at least 1, comma-separated."""
-    found = [int(word) for word in text.split(",")]
-    if min(found) < 1:
-        raise ValueError("the least value is 1")
-    return found
-
-
-def one_of(known):
-    """Returns a parser of names, comma-separated."""
-    def parse(text):
-        if unknown := [word for word in text.split(",") if word not in known]:
-            raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
-        return text.split(",")
-    return parse
-
-
 def make_parser():
     """Returns the parser of the command line."""
     parser = argparse.ArgumentParser(description="One-sided operations of threads beside other MPIs, interleaved.")
-    parser.add_argument("--threads", help=f"numbers of threads (default {FULL['threads']})")
-    parser.add_argument("--sizes", help=f"bytes of an operation (default {FULL['sizes']})")
-    parser.add_argument("--operations", type=one_of(OPERATIONS), default=OPERATIONS, help="default: put,get")
-    parser.add_argument("--sync", type=one_of(SYNCS), default=SYNCS[:1],
+    parser.add_argument("--threads", type=command_line.whole_numbers("threads", 1),
+                        help=f"numbers of threads (default {command_line.listed(FULL['threads'])})")
+    parser.add_argument("--sizes", type=command_line.whole_numbers("sizes", 1),
+                        help=f"bytes of an operation (default {command_line.listed(FULL['sizes'])})")
+    parser.add_argument("--operations", type=command_line.names("operation", OPERATIONS), default=OPERATIONS,
+                        help="default: put,get")
+    parser.add_argument("--sync", type=command_line.names("synchronisation", SYNCS), default=SYNCS[:1],
                         help=f"of {','.join(SYNCS)} (default the first)")
     parser.add_argument("--target", choices=sorted(TARGETS), default="one", help="ring, halo: 4 ranks (default one)")
     parser.add_argument("--memory", choices=sorted(MEMORY), default="allocate", help="default: %(default)s")
     parser.add_argument("--driver", choices=["shm", "tcp"], default="shm")
     parser.add_argument("--cores", help="for the ranks and their threads in turn, or none (default: all allowed)")
-    parser.add_argument("--repetitions", type=int, dest="rounds", help=f"(default {FULL['repetitions']})")
     parser.add_argument("--batches", type=int, help=f"batches per job (default {FULL['batches']})")
     parser.add_argument("--count", type=int, help="operations per batch (default 100000; with epochs 20000)")
-    parser.add_argument("--contenders", type=one_of(CONTENDERS), default=USUAL,
-                        help=f"of {','.join(CONTENDERS)} (default {','.join(USUAL)})")
     parser.add_argument("--sends", action="store_true", help="show how sends of threads scale, too")
     parser.add_argument("--quick", action="store_true", help="few points and repetitions: a look, no figures to keep")
-    parser.add_argument("--prefix", help="where Canelé is installed (default: build/release, then PATH)")
-    parser.add_argument("--time-limit", type=float, default=60, help="seconds for one job (default %(default)s)")
-    parser.add_argument("--json", action="store_true")
+    command_line.add_common(parser, CONTENDERS, USUAL, rounds=None, time_limit=60,
+                            rounds_names=("--repetitions", "--rounds"))
     return parser
 
 
@@ -263,20 +249,17 @@ def parse_arguments(words=None):
     """Parses the command line. Ends with a message if it is malformed."""
     parser = make_parser()
     options = parser.parse_args(words)
-    usual = {**FULL, **QUICK} if options.quick else FULL
-    try:
-        options.threads = numbers(options.threads or usual["threads"])
-        options.sizes = numbers(options.sizes or usual["sizes"])
-        if options.cores not in (None, "none"):
-            _ = [int(word) for word in options.cores.split(",")]
-    except ValueError as problem:
-        parser.error(f"threads, sizes and cores are whole numbers: {problem}")
+    for name, usual in (FULL | QUICK if options.quick else FULL).items():
+        if getattr(options, name) is None:
+            setattr(options, name, usual)
+    if options.cores not in (None, "none"):
+        try:
+            command_line.whole_numbers("cores")(options.cores)
+        except argparse.ArgumentTypeError as problem:
+            parser.error(str(problem))
     if max(options.threads) > 256 or max(options.sizes) > 16 << 20:
         parser.error("at most 256 threads and 16 MiB are possible")
-    options.rounds = usual["repetitions"] if options.rounds is None else options.rounds
-    options.batches = usual["batches"] if options.batches is None else options.batches
-    options.count = usual.get("count") if options.count is None else options.count
-    options.cores = options.cores or ",".join(map(str, sorted(os.sched_getaffinity(0))))
+    options.cores = options.cores or command_line.listed(sorted(os.sched_getaffinity(0)))
     counted = 1 if options.count is None else options.count
     if min(options.rounds, options.batches, counted) < 1 or options.time_limit <= 0:
         parser.error("at least one repetition, batch and operation, and some time are needed")
@@ -285,19 +268,24 @@ def parse_arguments(words=None):
     return options
 
 
-def main():
+def measure(options):
     """Builds, runs, reports. Returns exit code 1 if ours failed at a point, or no contender is left."""
-    options = parse_arguments()
-    libraries = run.find_libraries(options)
-    with tempfile.TemporaryDirectory(prefix="canele-peers-") as options.work:
-        contenders = run.gather((name, make_contender(options, name, *libraries[name])) for name in options.contenders)
-        if not contenders:
-            print("rma_mt.py: no contender is left to compare", file=sys.stderr)
-            return 1
-        run_rounds(options, contenders)
-        sends = measure_sends(options) if options.sends else {}
-        report(options, [one.name for one in contenders], summarise(options, contenders), sends)
+    contenders = peers.gather((name, make_contender(options, name)) for name in options.contenders)
+    if not contenders:
+        print("rma_mt.py: no contender is left to compare", file=sys.stderr)
+        return 1
+    run_rounds(options, contenders)
+    sends = measure_sends(options) if options.sends else {}
+    result = result_of(options, [one.name for one in contenders], summarise(options, contenders), sends)
+    command_line.deliver(options, "rma-mt", result, print_report)
     return 1 if any(one.failures for one in contenders if one.name == OURS) else 0
+
+
+def main():
+    """Measures, with programs in the directory of --work or in a temporary one."""
+    options = parse_arguments()
+    with command_line.work_directory(options):
+        return measure(options)
 
 
 if __name__ == "__main__":

@@ -11,21 +11,17 @@ all batches of all rounds. The ratio is to the first contender's median.
 """
 
 import argparse
-import json
 import os
 import sys
-import tempfile
 
 import broadcast
-# The other comparisons import some of these names from here.
-from contenders import (CONTENDERS, HERE, MPICH_DRIVER, OPENMPI_DRIVER, OPENMPI_LAUNCH, OPENMPI_YIELD, SEED, Case,
-                        Contender, build, build_cpp, build_progress, cpp_compilers, find_libraries, find_tool, gather,
-                        make_canele, make_mpi, run_job)
+import command_line
+from contenders import CONTENDERS, SEED, Case, gather, make_canele, make_mpi
 from figures import quantile
 
 UNITS = {"latency": "us", "bandwidth": "MB/s", "rate": "messages/s", "match": "ns per message", "broadcast": "us"}
-DEFAULT_SIZES = {"latency": "8,1024,65536", "bandwidth": "65536,1048576", "rate": "8", "match": "16,256,4096,16384",
-                 "broadcast": "8,65536,1048576,4194304"}
+DEFAULT_SIZES = {"latency": [8, 1024, 65536], "bandwidth": [65536, 1 << 20], "rate": [8],
+                 "match": [16, 256, 4096, 16384], "broadcast": [8, 65536, 1 << 20, 4 << 20]}
 ORDERS = ["in-order", "reverse", "shuffled"]
 
 
@@ -63,20 +59,22 @@ def summarise(contenders, options):
     return rows
 
 
-def print_report(rows, options):
-    """Prints a table, or JSON."""
+def result_of(rows, options):
+    """Returns the result in the form of the JSON."""
     about = {"benchmark": options.benchmark, "unit": UNITS[options.benchmark], "driver": options.driver or "default",
              "cores": options.cores, "rounds": options.rounds, "batches": options.batches}
     if options.benchmark == "match":
         about.update(order=options.order, seed=SEED)
-    if options.json:
-        print(json.dumps({**about, "rows": rows}, indent=2))
-        return
-    print(f"{options.benchmark}, driver {about['driver']}, cores {about['cores']}, {options.rounds} rounds of "
-          f"{options.batches} batches{', order ' + options.order if 'order' in about else ''} [{about['unit']}]")
+    return {**about, "rows": rows}
+
+
+def print_report(about):
+    """Prints a table."""
+    print(f"{about['benchmark']}, driver {about['driver']}, cores {about['cores']}, {about['rounds']} rounds of "
+          f"{about['batches']} batches{', order ' + about['order'] if 'order' in about else ''} [{about['unit']}]")
     print(f"{'':>10} {'N' if 'order' in about else 'bytes':>8} {'contender':<18} {'median':>14} {'p10':>14} "
           f"{'p90':>14} {'ratio':>7}")
-    for row in rows:
+    for row in about["rows"]:
         print(f"{row['what']:>10} {row['size']:>8} {row['contender']:<18} {row['median']:>14.3f} {row['p10']:>14.3f} "
               f"{row['p90']:>14.3f} {row['ratio']:>7.2f}")
 
@@ -86,69 +84,55 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description="Canelé beside other MPIs, interleaved, on the same two cores.")
     parser.add_argument("benchmark", choices=sorted(UNITS))
     parser.add_argument("--driver", choices=["shm", "tcp"], help="transport (default: the choice of each contender)")
-    parser.add_argument("--size", help="message sizes in bytes, comma-separated; match: numbers of receives")
-    parser.add_argument("--destinations", default="1,2,3,4,5,6,7",
-                        help="broadcast: numbers of ranks (default %(default)s)")
+    parser.add_argument("--size", type=command_line.whole_numbers("sizes"),
+                        help="message sizes in bytes, comma-separated; match: numbers of receives")
+    parser.add_argument("--destinations", type=command_line.whole_numbers("destinations", 1), default=list(range(1, 8)),
+                        help="broadcast: numbers of ranks (default 1 to 7)")
     parser.add_argument("--load", nargs="+", metavar="FILE", help="broadcast: measure nothing, show earlier --json")
     parser.add_argument("--order", choices=ORDERS, default="shuffled", help="match: (default %(default)s)")
-    parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs (default %(default)s)")
     parser.add_argument("--batches", type=int, help="batches per run (default 15; broadcast: by size)")
-    parser.add_argument("--cores", help="two OS indexes, e.g. 0,1 (default: the first two allowed)")
-    parser.add_argument("--contenders", default=",".join(CONTENDERS), help="default: %(default)s")
-    parser.add_argument("--prefix", help="where Canelé is installed (default: build/release, then PATH)")
-    parser.add_argument("--time-limit", type=float, help="seconds for one run (default 120; broadcast: 20)")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--cores", type=command_line.whole_numbers("cores"),
+                        help="two OS indexes, e.g. 0,1 (default: the first two allowed)")
+    command_line.add_common(parser, CONTENDERS, time_limit=None)
     options = parser.parse_args()
-    allowed = sorted(os.sched_getaffinity(0))
-    try:
-        options.sizes = sizes = [int(word) for word in (options.size or DEFAULT_SIZES[options.benchmark]).split(",")]
-        options.destinations = [int(word) for word in options.destinations.split(",")]
-        options.cores = [int(word) for word in options.cores.split(",")] if options.cores else (allowed * 2)[:2]
-    except ValueError as problem:
-        parser.error(f"sizes, destinations and cores are whole numbers: {problem}")
-    if min(options.destinations) < 1:
-        parser.error("a broadcast has at least one destination")
+    options.sizes = options.size or DEFAULT_SIZES[options.benchmark]
+    options.cores = options.cores or (sorted(os.sched_getaffinity(0)) * 2)[:2]
     if options.benchmark != "broadcast":
         options.batches = 15 if options.batches is None else options.batches
     least = 1 if options.benchmark == "match" else 0
-    if len(options.cores) != 2 or min(sizes) < least or options.rounds < 1 or (options.batches or 1) < 1:
+    if len(options.cores) != 2 or min(options.sizes) < least or options.rounds < 1 or (options.batches or 1) < 1:
         parser.error("two cores, sizes of at least 0 (match: 1), and at least one round and batch are needed")
-    options.contenders = options.contenders.split(",")
-    unknown = set(options.contenders) - set(CONTENDERS)
-    if unknown:
-        parser.error(f"unknown contender {', '.join(sorted(unknown))}; known: {', '.join(CONTENDERS)}")
     kinds = ["posted", "unexpected"] if options.benchmark == "match" else ["bytes"]
     options.cases = [Case(options.benchmark, options.driver, kind, size, options.batches) for kind in kinds
-                     for size in sizes]
+                     for size in options.sizes]
     return options
 
 
 def compare_broadcasts(options):
     """Compares broadcasts. Returns exit code 1 if a job of ours has failed."""
-    failed = False
-    if options.load:
-        points = broadcast.load(options.load)
-    else:
-        with tempfile.TemporaryDirectory(prefix="canele-peers-") as options.work:
-            points, failed = broadcast.run(options)
-    broadcast.report(points, options)
+    points, failed = (broadcast.load(options.load), False) if options.load else broadcast.run(options)
+    command_line.deliver(options, "broadcast", broadcast.result_of(points), lambda _: broadcast.print_table(points))
     return 1 if failed else 0
 
 
-def main():
-    """Builds, runs, reports. Returns exit code 1 if a wanted contender failed in its run."""
-    options = parse_arguments()
-    if options.benchmark == "broadcast":
-        return compare_broadcasts(options)
-    with tempfile.TemporaryDirectory(prefix="canele-peers-") as options.work:
-        contenders = find_contenders(options)
-        wanted = len(contenders)
-        run_rounds(contenders, options)
+def compare_pair(options):
+    """Compares two ranks' benchmarks. Returns exit code 1 if a wanted contender failed in its run."""
+    contenders = find_contenders(options)
+    wanted = len(contenders)
+    run_rounds(contenders, options)
     if not contenders:
         print("run.py: no contender is left to compare", file=sys.stderr)
         return 1
-    print_report(summarise(contenders, options), options)
+    rows = summarise(contenders, options)
+    command_line.deliver(options, options.benchmark, result_of(rows, options), print_report)
     return 0 if len(contenders) == wanted else 1
+
+
+def main():
+    """Builds, runs, reports."""
+    options = parse_arguments()
+    with command_line.work_directory(options):
+        return compare_broadcasts(options) if options.benchmark == "broadcast" else compare_pair(options)
 
 
 if __name__ == "__main__":

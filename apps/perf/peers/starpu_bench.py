@@ -14,7 +14,6 @@ first and the last line. A burst is four phases of messages of 400 KB with prior
 both in two halves.
 """
 
-import json
 import pathlib
 import re
 import shutil
@@ -22,9 +21,12 @@ import subprocess
 import sys
 import time
 
+import command_line
 import figures
-import run
+from contenders import run_job
+from programs import ROOT
 
+TREES = {name: ROOT / "build" / "starpu" / name for name in ("canele", "openmpi")}  # of build-starpu.sh
 FOLDER = "mpi/examples/benchs"
 PROGRAMS = ("sendrecv_bench", "burst")
 SIZES = (1, 16, 64, 1024, 4096, 65536, 1 << 18, 1 << 20, 4 << 20)
@@ -39,13 +41,17 @@ def variable(makefile, name):
     return found[1].strip() if found else ""
 
 
-def prepare(starpu):
+def prepare(options, name, starpu):
     """Returns the two programs of a StarPU's build tree, {name: path}, and "" or the reason why they are missing."""
     if not (starpu / FOLDER / "burst").exists():
         return {}, f"no {starpu / FOLDER / 'burst'}: tests/starpu/build-starpu.sh --suite forky builds it"
-    makefile = starpu / "mpi/examples/Makefile"
-    source = pathlib.Path(variable(makefile, "abs_top_srcdir"))
-    own = starpu / FOLDER / "sized"
+    program = pathlib.Path(options.work) / f"sendrecv_bench.{name}"
+    why = "" if program.exists() else build_sized(starpu, program)
+    return ({} if why else {"sendrecv_bench": [program], "burst": [starpu / FOLDER / "burst", "-nreqs", REQUESTS]}), why
+
+
+def copy_sized(source, own):
+    """Copies StarPU's benchmarks with sizes of our own. Returns "", or the reason why that is impossible."""
     own.mkdir(exist_ok=True)
     for file in (source / FOLDER).glob("*bench*.[ch]"):
         shutil.copy(file, own)
@@ -55,9 +61,18 @@ def prepare(starpu):
     helper = own / "bench_helper.c"
     counted, found = re.subn(r"max_data = NX_MAX", f"max_data = {MOST_DATA}", helper.read_text(encoding="utf-8"))
     if found != 1:
-        return {}, f"{helper} does not limit the data of a size as that of StarPU 1.4.10 does"
+        return f"{helper} does not limit the data of a size as that of StarPU 1.4.10 does"
     helper.write_text(counted, encoding="utf-8")
-    program = own / "sendrecv_bench"
+    return ""
+
+
+def build_sized(starpu, program):
+    """Compiles sendrecv_bench. Returns "", or the reason why it cannot be compiled."""
+    makefile = starpu / "mpi/examples/Makefile"
+    source = pathlib.Path(variable(makefile, "abs_top_srcdir"))
+    own = program.with_name(program.name + ".sources")
+    if why := copy_sized(source, own):
+        return why
     places = [own, source / "mpi/examples", *(tree / part for tree in (source, starpu)
                                               for part in ("include", "src", "mpi/include", "mpi/src"))]
     libraries = [next((starpu / part / ".libs").glob(name), "missing")
@@ -68,9 +83,7 @@ def prepare(starpu):
          *(str(library) for library in libraries),
          *(f"-Wl,-rpath,{starpu / part / '.libs'}" for part in ("mpi/src", "src")), "-o", str(program)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if built.returncode != 0:
-        return {}, f"sendrecv_bench cannot be built:\n{built.stdout}"
-    return {"sendrecv_bench": [program], "burst": [starpu / FOLDER / "burst", "-nreqs", REQUESTS]}, ""
+    return "" if built.returncode == 0 else f"sendrecv_bench cannot be built:\n{built.stdout}"
 
 
 def sendrecv_times(text):
@@ -111,7 +124,7 @@ def measure(contender, what, time_limit):
     command = contender.command(what)
     if what == "burst":
         return {"burst": measure_burst(contender.name, command, time_limit)}
-    times = sendrecv_times(run.run_job(contender.name, command, contender.environment, time_limit))
+    times = sendrecv_times(run_job(contender.name, command, contender.environment, time_limit))
     nearest = {size: min(times, key=lambda measured, size=size: abs(measured - size)) for size in SIZES}
     return {f"sendrecv {size}": [times[size]] for size in sorted(set(nearest.values()))}
 
@@ -128,13 +141,11 @@ def summarise(samples):
     return rows
 
 
-def print_report(options, rows):
-    """Prints a table, or JSON."""
-    if options.json:
-        print(json.dumps({"driver": options.driver, "rounds": options.rounds, "rows": rows}, indent=2))
-        return
+def print_report(result):
+    """Prints a table."""
+    rows = result["rows"]
     names = list(dict.fromkeys(name for row in rows for name in row["figures"]))
-    print(f"StarPU's benchmarks over {options.driver}: us one way by bytes, ms of all bursts: median (least to most)")
+    print(f"StarPU's benchmarks over {result['driver']}: us one way by bytes, ms of all bursts: median (least to most)")
     print(f"{'':<20}" + "".join(f"{name:>32}" for name in names) + f"{'to the best':>14}")
     for row in rows:
         cells = ["{:.4g} ({:.4g} to {:.4g})".format(*row["figures"][name]) if name in row["figures"] else "-"
@@ -147,7 +158,7 @@ def bench(options, contenders):
     """Runs A B C A B C ... Returns exit code 1 if a job failed."""
     samples, failures = {}, 0
     for number in range(options.rounds):
-        for what in options.bench.split(","):
+        for what in options.bench:
             for contender in contenders:
                 try:
                     for key, values in measure(contender, what, options.time_limit).items():
@@ -156,5 +167,6 @@ def bench(options, contenders):
                     print(problem, file=sys.stderr)
                     failures += 1
         print(f"round {number + 1} of {options.rounds} done", file=sys.stderr)
-    print_report(options, summarise(samples))
+    result = {"driver": options.driver, "rounds": options.rounds, "rows": summarise(samples)}
+    command_line.deliver(options, "starpu-bench", result, print_report)
     return 1 if failures or not samples else 0

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The benchmarks of progress: each on two ranks of one host (alltoall, silence, clock: on many), through a Link.
+// The benchmarks of progress: each on two ranks of one host (alltoall, pairs, silence, clock: on many), through a Link.
 //
 // run() calls them on all ranks, in canele-perf or in a peer's program. Threads: the main thread; they start others.
 // Only rank 0 decides and reports. Rank 1 does what rank 0 says (overlap, availability) or what the options say
-// (threads, overload).
+// (threads, overload, pairs).
 #pragma once
 
 #include "clock.hpp"
@@ -29,6 +29,7 @@ void threads(Bench& bench);
 void overload(Bench& bench);
 void availability(Bench& bench);
 void alltoall(Bench& bench);
+void pairs(Bench& bench);
 void silence(Bench& bench);
 /// Starts its ranks itself. Throws std::runtime_error with the reason.
 void bare_alltoall(const Options& options);

@@ -55,6 +55,13 @@ const char* const alltoall_help =
     "  --bare    the same by flags in memory. looks: looks before a yield, of a rank that waits for other cores only;\n"
     "            switches: context switches of a rank in a round";
 
+const char* const pairs_help =
+    "Ranks 2 i and 2 i + 1 are a pair; all pairs communicate at once, each on its two of --cores.\n"
+    "  latency    one way of a ping-pong in us, mean of the pairs; canele-perf latency explains it\n"
+    "  bandwidth  MB/s of all pairs together, in windows of 16 messages, each answered\n"
+    "  rate       messages/s of all pairs together, in windows of 64\n"
+    "  slowest    time of the slowest pair / mean of all";
+
 const char* const silence_help =
     "Rank 0 sleeps by itself, all others wait for a message of it. Medians; times in us.\n"
     "  cpu       processor time of all waiting ranks together, in percent of one core\n"
@@ -86,6 +93,8 @@ CLI::App* add_common(CLI::App& app, Options& options, const char* name, const ch
   sub->add_option("--cores", options.cores, "OS indexes of the cores to pin the ranks of a host to, e.g. 0,1")
       ->delimiter(',')
       ->check(CLI::Range(0, 4095));
+  sub->add_option("--cores-each", options.cores_each, "Cores of each rank, for its threads (default: 1)")
+      ->check(CLI::Range(1, 4096));
   sub->add_flag("!--no-pin", options.pin, "Do not pin");
   sub->add_flag("--json", options.json, "Print JSON, a line for each row, with every sample");
   sub->callback([&options, name = std::string(name), batches, complete] {
@@ -180,6 +189,23 @@ void add_alltoall(CLI::App& app, Options& options) {
                 "Flags in memory and yields, without a library: the least cost of such a round");
 }
 
+void add_pairs(CLI::App& app, Options& options) {
+  CLI::App* sub = add_common(app, options, "pairs", "Latency, bandwidth and rate of several pairs of ranks at once",
+                             pairs_help, 15, [](Options& o) {
+                               otherwise(o.measures, "latency", "bandwidth", "rate");
+                               otherwise(o.sizes, std::uint64_t{8}, 64 * k);
+                               if (o.ranks == 0) o.ranks = 2;
+                             });
+  add_sizes(sub, options, "Message sizes (default: 8,64k)");
+  sub->add_option("--measure", options.measures, "latency, bandwidth, rate (default: all three)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"latency", "bandwidth", "rate"}));
+  sub->add_option("--ranks", options.ranks, "Ranks to start, two for each pair (default: 2)")
+      ->check(CLI::Range(2, 1000));
+  sub->add_option("--rounds", options.rounds, "Messages of a pair in a batch (default: by measure and size)")
+      ->check(CLI::Range(1, 100'000'000));
+}
+
 void add_silence(CLI::App& app, Options& options) {
   CLI::App* sub = add_common(app, options, "silence", "Cost of waiting, and of the first message after it",
                              silence_help, 7, [](Options& o) {
@@ -225,6 +251,7 @@ void add_subcommands(CLI::App& app, Options& options) {
   add_overload(app, options);
   add_availability(app, options);
   add_alltoall(app, options);
+  add_pairs(app, options);
   add_silence(app, options);
   add_clock(app, options);
 }

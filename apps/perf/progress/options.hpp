@@ -17,15 +17,18 @@ class App;
 namespace canele::perf::progress {
 
 struct Options {
-  std::string benchmark;  ///< overlap, threads, overload, availability, alltoall, silence, clock; "": none of these
+  std::string
+      benchmark;  ///< overlap, threads, overload, availability, alltoall, pairs, silence, clock; "": none of these
   std::vector<std::uint64_t> sizes;
   std::vector<std::string> sides;     ///< overlap: the side that computes; availability: the side that is measured.
   std::vector<std::string> patterns;  ///< threads.
+  std::vector<std::string> measures;  ///< pairs.
   std::vector<double> ratios;         ///< overlap: computation divided by transfer.
   std::vector<int> threads;           ///< threads: N; overload: compute threads in each process.
   std::vector<int> cores;             ///< OS indexes, one for each rank of the host; empty: the first ones allowed.
+  int cores_each = 1;                 ///< cores of each rank, in the order of `cores`.
   int batches = 0;
-  int rounds = 0;      ///< ping-pongs of a batch; 0: chosen.
+  int rounds = 0;      ///< ping-pongs of a batch; pairs: messages of a pair; 0: chosen.
   int ranks = 0;       ///< ranks to start; 0: chosen, at least 2.
   bool queue = false;  ///< silence: ranks wait in canele_queue_wait
   double seconds = 0;  ///< threads, N-to-N: length of a batch; silence: of one; clock: between the first two

@@ -3,7 +3,7 @@
 // Pins, and chooses the benchmark.
 //
 // The process is pinned: all of its threads and those to come, including those of the library. A rank thus uses one
-// core, as the launchers of MPIs bind it.
+// core, as the launchers of MPIs bind it, or a block of --cores-each cores.
 #include <stdexcept>
 
 #include "../pin.hpp"
@@ -12,10 +12,13 @@
 namespace canele::perf::progress {
 namespace {
 
-int core_of(const Options& options, int local_rank) {
+std::vector<int> cores_of(const Options& options, int local_rank) {
   const std::vector<int> cores = options.cores.empty() ? allowed_cores() : options.cores;
   if (cores.empty()) throw std::runtime_error("cannot find out which cores this process may use");
-  return cores[static_cast<std::size_t>(local_rank) % cores.size()];
+  std::vector<int> own;
+  const auto each = static_cast<std::size_t>(options.cores_each), first = static_cast<std::size_t>(local_rank) * each;
+  for (std::size_t i = first; i < first + each; ++i) own.push_back(cores[i % cores.size()]);
+  return own;
 }
 
 }  // namespace
@@ -25,12 +28,15 @@ void run(Link& link, const Clock& clock, const Options& options, double us_per_t
     throw std::runtime_error(
         "--bare starts its ranks itself; expected: canele-perf alltoall --bare, without a launcher");
   const bool clock_of_all = options.benchmark == "clock";  // the only one that may span hosts
-  const bool many = options.benchmark == "alltoall" || options.benchmark == "silence" || clock_of_all;
+  const bool in_pairs = options.benchmark == "pairs";
+  const bool many = options.benchmark == "alltoall" || in_pairs || options.benchmark == "silence" || clock_of_all;
+  if (in_pairs && link.size() % 2 != 0)
+    throw std::runtime_error(std::to_string(link.size()) + " ranks; expected: pairs, an even number");
   if ((link.local_size() != link.size() && !clock_of_all) || (link.size() != 2 && !many)) {
     throw std::runtime_error(std::to_string(link.size()) + " ranks, " + std::to_string(link.local_size()) +
                              " of them on this host; expected: " + (many ? "all" : "two") + " on one host");
   }
-  if (options.pin) pin_thread({core_of(options, link.local_rank())});
+  if (options.pin) pin_thread(cores_of(options, link.local_rank()));
   Report report(options.json);
   Bench bench{link, clock, options, report, us_per_turn(clock), us_per_turn_calm};
   if (options.benchmark == "overlap") overlap(bench);
@@ -38,6 +44,7 @@ void run(Link& link, const Clock& clock, const Options& options, double us_per_t
   if (options.benchmark == "overload") overload(bench);
   if (options.benchmark == "availability") availability(bench);
   if (options.benchmark == "alltoall") alltoall(bench);
+  if (in_pairs) pairs(bench);
   if (options.benchmark == "silence") silence(bench);
   if (clock_of_all) clocks(bench);
 }

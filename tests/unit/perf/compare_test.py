@@ -16,6 +16,7 @@ import contenders
 import figures
 import growth
 import pairs
+import programs
 import report
 import rows
 
@@ -202,9 +203,9 @@ class Peers(unittest.TestCase):
 
     def test_one_sided_operations_of_open_mpi(self):
         def words(name, memory, driver):
-            how = {"openmpi": contenders.OPENMPI_DRIVER, "openmpi-ucx": contenders.UCX_DRIVER}[name]
+            how = {"openmpi": programs.OPENMPI_DRIVER, "openmpi-ucx": programs.UCX_DRIVER}[name]
             options = type("Options", (), {"cores": [0, 1], "order": "shuffled"})
-            mpi = contenders.Mpi(options, name, {"mpi_rma": "program"}, contenders.OPENMPI_LAUNCH, how)
+            mpi = contenders.Mpi(options, name, {"mpi_rma": "program"}, programs.OPENMPI_LAUNCH, how)
             return " ".join(mpi.words(contenders.Case("put", driver, memory, 8)))
 
         self.assertIn("osc sm program put", words("openmpi", "mapped", "shm"))

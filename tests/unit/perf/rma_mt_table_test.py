@@ -6,7 +6,6 @@ Run by ctest. No MPI is started: the one job that is started, sleep, never ends 
 
 import contextlib
 import io
-import json
 import pathlib
 import sys
 import types
@@ -97,16 +96,13 @@ class Table(unittest.TestCase):
             contender("mpich", {OTHER: "exit code 124 of: x"}, here=[[2e6]])
         rows = rma_mt.summarise(options, made)
         with contextlib.redirect_stdout(io.StringIO()) as told:
-            rma_mt.report(options, ["canele-mpi", "mpich"], rows, {1: 1e6, 2: 3e6})
+            rma_mt.print_report(rma_mt.result_of(options, ["canele-mpi", "mpich"], rows, {1: 1e6, 2: 3e6}))
         for pattern in (r"put +lock_all_flush +2 +8 +4 \(4 to 4\) +2 \(2 to 2\) +2\.00\n",
                         r"put +lock_all_flush +4 +8 +8 \(8 to 8\) +no end\n", r"canele-mpi +2: 1.00 +4: 2.00",
                         r"ahead at 1 of 1 points, 100 % \(goal: 90 %\)", "at 1 points no other contender has a figure",
                         "mpich failed at 1 points", r"2 threads 3 \(x 3.00\)"):
             self.assertRegex(told.getvalue(), pattern)
-        options.json = True
-        with contextlib.redirect_stdout(io.StringIO()) as told:
-            rma_mt.report(options, ["canele-mpi", "mpich"], rows, {})
-        result = json.loads(told.getvalue())
+        result = rma_mt.result_of(options, ["canele-mpi", "mpich"], rows, {})
         self.assertEqual([result[key] for key in ("ahead", "compared", "alone")], [1, 1, 1])
         self.assertEqual(result["rows"][1]["failures"], {"mpich": "exit code 124 of: x"})
 
@@ -132,12 +128,10 @@ class Jobs(unittest.TestCase):
 
     def test_commands(self):
         options = parse("--threads 1,4 --sizes 8 --sync fence --target ring --memory create --cores 0 --batches 3")
-        ours = {"shm": ([], {"CANELE_DRIVERS": "shm"})}
-        for launch, how, words in ((["run"], ours, "env CANELE_DRIVERS=shm run -n 4"),
-                                   (peers.OPENMPI_LAUNCH, peers.OPENMPI_DRIVER, "mpi_yield_when_idle 1")):
-            with unittest.mock.patch.object(rma_mt.run, "build", return_value=("program", "")), \
+        for name, words in (("canele-mpi", "env CANELE_DRIVERS=shm "), ("openmpi", "mpi_yield_when_idle 1")):
+            with unittest.mock.patch.object(peers, "build", return_value=("program", "")), \
                  unittest.mock.patch.object(rma_mt.os, "sched_getaffinity", return_value={0, 1}):
-                made, _ = rma_mt.make_contender(options, "name", "cc", launch, how)
+                made, _ = rma_mt.make_contender(options, name)
                 told = " ".join(made.command(options.cases[1]))
             self.assertIn(words, told)
             self.assertTrue(told.startswith("timeout --kill-after=10 60"), told)
@@ -156,8 +150,8 @@ class CommandLine(unittest.TestCase):
     def test_bad_input_is_rejected(self):
         for words, told in (("--threads 0", "the least value is 1"), ("--sizes 8,x", "whole numbers"),
                             ("--cores a", "whole numbers"), ("--threads 257", "256 threads"),
-                            ("--sync unlock", "unknown: unlock; known: lock_all_flush, lock, fence, pscw"),
-                            ("--operations add", "known: put, get"), ("--contenders lam", "unknown: lam"),
+                            ("--sync unlock", "unknown synchronisation unlock; known: lock_all_flush, lock, fence"),
+                            ("--operations add", "known: put, get"), ("--contenders lam", "unknown contender lam"),
                             ("--repetitions 0", "at least one repetition"), ("--count 0", "at least one repetition"),
                             ("--target all", "invalid choice")):
             with self.subTest(words=words):
