@@ -102,6 +102,9 @@ int main(int argc, char** argv) {
     if (options.benchmark == Benchmark::flood) return flood_each(options);
     if (options.benchmark == Benchmark::broadcast) return broadcast_each(options);
     if (options.benchmark == Benchmark::callback) return callback_each(options);
+    if (options.benchmark == Benchmark::match && options.match.every_matcher) {
+      return match_each({argv + 1, argv + argc});
+    }
     if (options.benchmark == Benchmark::nbc) return nbc::each_configuration(options.nbc, {argv + 1, argv + argc});
     std::fprintf(stderr, "canele-perf: %s\n",
                  start_job({argv + 1, argv + argc}, std::max(2, options.progress.ranks)).c_str());

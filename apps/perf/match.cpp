@@ -14,12 +14,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 
 #include "counter.hpp"
 #include "huge_array.hpp"
+#include "launch.hpp"
 #include "match_floor.hpp"
 
 namespace canele::perf {
@@ -215,6 +217,19 @@ std::vector<std::string> match_settings(const Options& options) {
     settings.push_back("CANELE_EXPERT_UNEXPECTED_PER_PEER=" + bytes);
   }
   return settings;
+}
+
+int match_each(const std::vector<std::string>& arguments) {
+  int code = 0;
+  for (const std::string& matcher : matchers()) {
+    std::vector<std::string> words = arguments;
+    words.insert(words.end(), {"--matcher", matcher});
+    const int ended = run_job(words);
+    if (ended == 0) continue;
+    std::fprintf(stderr, "canele-perf: the matcher %s was not measured (exit code %d)\n", matcher.c_str(), ended);
+    code = 1;
+  }
+  return code;
 }
 
 MatchResults match(Job& job, const Options& options) {

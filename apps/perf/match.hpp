@@ -43,6 +43,9 @@ std::vector<std::string> match_settings(const Options& options);
 /// Measures. Throws if a message went to a wrong receive, or another driver than requested carried it.
 MatchResults match(Job& job, const Options& options);
 
+/// Runs a job for each matcher, with these arguments of canele-perf. Returns the exit code: 1 if one has failed.
+int match_each(const std::vector<std::string>& arguments);
+
 /// Prints to stdout; rank 0 only.
 void print_match(const Job& job, const Options& options, const MatchResults& results);
 

@@ -29,8 +29,15 @@ std::uint64_t random(std::uint64_t& state) {
   return z ^ z >> 31;
 }
 
-void shuffle(std::vector<std::uint32_t>& all, std::uint64_t seed) {
+void shuffle(std::span<std::uint32_t> all, std::uint64_t seed) {
   for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random(seed) % i]);
+}
+
+/// Orders the entries so that no match is at the head of the list, except the last one: entry 0 stays there. All others
+/// are at random places behind it.
+void order_deep(std::vector<std::uint32_t>& all, std::uint64_t seed) {
+  std::rotate(all.begin(), all.begin() + 1, all.end());
+  shuffle({all.begin(), all.end() - 1}, seed);
 }
 
 /// Chooses the entries that have a wildcard: at least one if there are to be any.
@@ -57,8 +64,17 @@ const char* name_of(Order order) {
       return "reverse";
     case Order::shuffled:
       return "shuffled";
+    case Order::deep:
+      return "deep";
   }
   return "";
+}
+
+const char* name_of(Load load) { return load == Load::fds ? "fds" : "none"; }
+
+std::vector<std::uint64_t> lengths_of(Load load) {
+  if (load == Load::none) return {};
+  return {128, 256, 512, 1024, 2048, 4096, 8192};  // of fds: the processes of Dosanjh's Figure 5.25
 }
 
 std::uint64_t tag_of(std::uint64_t entry) {
@@ -73,6 +89,7 @@ Plan make_plan(const MatchOptions& options, Direction direction, Order order, st
   std::vector<std::uint32_t> matched = queued;
   if (order == Order::reverse) std::reverse(matched.begin(), matched.end());
   if (order == Order::shuffled) shuffle(matched, options.seed);
+  if (order == Order::deep && entries > 0) order_deep(matched, options.seed);
   const bool posted = direction == Direction::posted;
 
   Plan plan;

@@ -55,6 +55,7 @@ void print_json(const Job& job, const Options& options, const MatchResults& resu
                            {"unit", "ns"},
                            {"driver", results.driver},
                            {"matcher", results.matcher},
+                           {"load", name_of(match.load)},
                            {"cores", {job.core(0), job.core(1)}},
                            {"worker", job.engine.worker_active()},
                            {"batches", options.batches},
@@ -85,14 +86,14 @@ void print_json(const Job& job, const Options& options, const MatchResults& resu
     if (match.counts) row["counts"] = to_json(one.counts);
     report["results"].push_back(std::move(row));
   }
-  fmt::print("{}\n", report.dump(2));
+  fmt::print("{}\n", report.dump(match.load == Load::none ? 2 : -1));  // a load: a line for each matcher
 }
 
 void print_head(const Job& job, const Options& options, const MatchResults& results) {
   const MatchOptions& match = options.match;
-  fmt::print("canele-perf match, matcher {}, driver {}, {}, worker {}, 8-byte messages, seed {}{}\n", results.matcher,
-             results.driver, place_of(job), job.engine.worker_active() ? "active" : "off", match.seed,
-             match.cold ? ", cold caches" : "");
+  fmt::print("canele-perf match, matcher {}, driver {}, {}, worker {}, 8-byte messages, load {}, seed {}{}\n",
+             results.matcher, results.driver, place_of(job), job.engine.worker_active() ? "active" : "off",
+             name_of(match.load), match.seed, match.cold ? ", cold caches" : "");
   fmt::print("receives from any source: {} %, for any tag: {} % (at least one if not 0; those are posted last)\n",
              match.any_source, match.any_tag);
   fmt::print("memory for unexpected messages: {} bytes{}\n", results.unexpected_memory,

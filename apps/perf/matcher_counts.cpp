@@ -6,8 +6,10 @@
 #include "matcher_counts.hpp"
 
 #include <cassert>
+#include <sstream>
 #include <stdexcept>
 
+#include "comm/config/names.hpp"
 #include "comm/matching/alternatives/factory.hpp"
 #include "comm/matching/matcher.hpp"
 
@@ -74,6 +76,13 @@ Histogram copy_of(const comm::matching::Histogram& from) {
 }
 
 }  // namespace
+
+std::vector<std::string> matchers() {
+  std::istringstream words{std::string(comm::known_matchers)};
+  std::vector<std::string> names;
+  for (std::string name; words >> name;) names.push_back(name);
+  return names;
+}
 
 MatcherCounts count_matches(const Plan& plan, Direction direction, const std::string& matcher) {
   assert(!plan.receives.empty() && plan.receives.size() == plan.messages.size());

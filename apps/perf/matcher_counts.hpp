@@ -24,6 +24,9 @@ struct MatcherCounts {
   Histogram search_length, depth;  ///< attempts of each search; entries queued at each insertion and removal.
 };
 
+/// Returns the values of CANELE_EXPERT_MATCHER.
+std::vector<std::string> matchers();
+
 /// matcher: one of the values of CANELE_EXPERT_MATCHER.
 MatcherCounts count_matches(const Plan& plan, Direction direction, const std::string& matcher);
 

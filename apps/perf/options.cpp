@@ -71,7 +71,8 @@ void add_sample(CLI::App& app, Options& options) {
 const std::map<std::string, Direction> directions = {{"posted", Direction::posted},
                                                      {"unexpected", Direction::unexpected}};
 const std::map<std::string, Order> orders = {
-    {"in-order", Order::in_order}, {"reverse", Order::reverse}, {"shuffled", Order::shuffled}};
+    {"in-order", Order::in_order}, {"reverse", Order::reverse}, {"shuffled", Order::shuffled}, {"deep", Order::deep}};
+const std::map<std::string, Load> loads = {{"fds", Load::fds}};
 
 template <typename Value>
 void add_choice(CLI::App& sub, const char* name, std::vector<Value>& values, const char* help,
@@ -97,7 +98,13 @@ void add_match(CLI::App& app, Options& options) {
       ->transform(CLI::AsSizeValue(false) & CLI::Range(std::uint64_t{1}, most));
   add_choice(*sub, "--direction", match.directions, "posted: receives come first; unexpected: messages (default: both)",
              directions);
-  add_choice(*sub, "--order", match.orders, "in-order, reverse, shuffled (default: all)", orders);
+  add_choice(*sub, "--order", match.orders,
+             "in-order, reverse, shuffled (default: these three); deep: shuffled, and none at the head of the list",
+             orders);
+  sub->add_option("--load", match.load,
+                  "fds: lists of 128 to 8k entries and deep matches, as in an application with long lists; every "
+                  "matcher in turn, unless one is named")
+      ->transform(CLI::CheckedTransformer(loads));
   sub->add_option("--any-source", match.any_source, "Percentage of receives from any source")
       ->check(CLI::Range(0.0, 100.0));
   sub->add_option("--any-tag", match.any_tag, "Percentage of receives for any tag; these are posted last")
@@ -108,14 +115,18 @@ void add_match(CLI::App& app, Options& options) {
   sub->add_flag("--cold", match.cold, "Evict the receiver's caches before each round, which is then a batch");
   sub->add_flag("!--no-counts", match.counts, "Do not count attempts and cache lines");
   sub->add_flag("--json", options.json, "Print JSON, with every sample");
-  sub->callback([&options] {
+  sub->callback([&options, sub] {
     options.benchmark = Benchmark::match;
-    std::vector<std::uint64_t>& receives = options.match.receives;
-    if (!receives.empty()) return;
-    receives = {16, 256, 4'096, 16'384};
     const char* const configured = configured_matcher();
     const std::string matcher =
         options.match.matcher.empty() && configured != nullptr ? configured : options.match.matcher;
+    std::vector<std::uint64_t>& receives = options.match.receives;
+    const bool loaded = options.match.load != Load::none;
+    options.match.every_matcher = loaded && matcher.empty();
+    if (loaded && sub->count("--order") == 0) options.match.orders = {Order::deep};
+    if (receives.empty() && loaded) receives = lengths_of(options.match.load);
+    if (!receives.empty()) return;
+    receives = {16, 256, 4'096, 16'384};
     if (matcher.empty() || matcher == "table") receives.insert(receives.end(), {65'536, 1'048'576});
   });
 }

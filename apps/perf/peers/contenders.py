@@ -90,6 +90,7 @@ class Canele(Contender):
     def __init__(self, options, program, name="canele", before=()):
         super().__init__(name, self.words, {}, None)
         self.options, self.program, self.before = options, program, list(before)
+        self.matcher = None  # of match; None: the default one
         self.usual_driver = None  # the driver that it chooses by itself, so that no option is needed
 
     def takes(self, case):
@@ -110,8 +111,9 @@ class Canele(Contender):
         if case.benchmark in ONE_SIDED:
             return start + [*self.floor, *one_sided_words(case)]
         if case.benchmark == "match":
+            chosen = ["--matcher", self.matcher] if self.matcher else []
             return start + ["--direction", case.what, "--receives", str(case.size), "--order", self.options.order,
-                            "--seed", str(SEED), "--no-counts"]
+                            "--seed", str(SEED), "--no-counts", *chosen]
         distinct = ["--tags", "64"] if case.what == "distinct" else []
         return start + [*self.floor, *distinct, "--size", str(case.size)]
 

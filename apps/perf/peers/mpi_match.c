@@ -7,7 +7,8 @@
  * the unexpected direction an MPI cannot tell that all messages have arrived. The synchronous marker is therefore sent
  * last, and every MPI that we know takes messages of one sender in order.
  *
- * mpi_match posted|unexpected in-order|reverse|shuffled <seed> <N> <batches> <messages per batch> <core 0> <core 1>
+ * mpi_match posted|unexpected in-order|reverse|shuffled|deep <seed> <N> <batches> <messages per batch> <core 0> <core
+ * 1>
  *
  * Rank 0 prints one line: the samples, one per batch, in ns per message.
  */
@@ -29,8 +30,8 @@ struct plan {
 
 static void usage(void) {
   fprintf(stderr,
-          "mpi_match: expected: posted|unexpected in-order|reverse|shuffled <seed> <N> <batches> <messages> <core 0> "
-          "<core 1>\n");
+          "mpi_match: expected: posted|unexpected in-order|reverse|shuffled|deep <seed> <N> <batches> <messages> "
+          "<core 0> <core 1>\n");
   exit(2);
 }
 
@@ -63,17 +64,25 @@ static uint32_t *in_order(int count) {
   return all;
 }
 
+static void shuffle(uint32_t *all, int count, uint64_t seed) {
+  for (int i = count; i > 1; --i) {
+    const int with = (int)(next_random(&seed) % (uint64_t)i);
+    const uint32_t kept = all[i - 1];
+    all[i - 1] = all[with];
+    all[with] = kept;
+  }
+}
+
 static uint32_t *ordered(const char *order, int count, uint64_t seed) {
   uint32_t *const all = in_order(count);
   if (strcmp(order, "reverse") == 0) {
     for (int i = 0; i < count; ++i) all[i] = (uint32_t)(count - 1 - i);
   } else if (strcmp(order, "shuffled") == 0) {
-    for (int i = count; i > 1; --i) {
-      const int with = (int)(next_random(&seed) % (uint64_t)i);
-      const uint32_t kept = all[i - 1];
-      all[i - 1] = all[with];
-      all[with] = kept;
-    }
+    shuffle(all, count, seed);
+  } else if (strcmp(order, "deep") == 0) { /* shuffled, but entry 0 is the last one */
+    memmove(all, all + 1, (size_t)(count - 1) * sizeof *all);
+    all[count - 1] = 0;
+    shuffle(all, count - 1, seed);
   } else if (strcmp(order, "in-order") != 0) {
     usage();
   }

@@ -22,14 +22,32 @@ from figures import quantile
 UNITS = {"latency": "us", "bandwidth": "MB/s", "rate": "messages/s", "match": "ns per message", "broadcast": "us"}
 DEFAULT_SIZES = {"latency": [8, 1024, 65536], "bandwidth": [65536, 1 << 20], "rate": [8],
                  "match": [16, 256, 4096, 16384], "broadcast": [8, 65536, 1 << 20, 4 << 20]}
-ORDERS = ["in-order", "reverse", "shuffled"]
+ORDERS = ["in-order", "reverse", "shuffled", "deep"]
+# As canele-perf match --load fds, which names the sources (../match_plan.hpp): lengths and order of the lists.
+LOADS = {"fds": ([128, 256, 512, 1024, 2048, 4096, 8192], "deep")}
+MATCHERS = ["table", "list", "bins", "peers", "arrays", "vector", "fuzzy"]  # CANELE_EXPERT_MATCHER
 
 
 def find_contenders(options):
     """Returns all contenders that are wanted and available. Prints which ones are not, and why."""
     source = "mpi_match" if options.benchmark == "match" else "mpi_perf"
-    return gather((name, make_canele(options) if name == "canele" else make_mpi(options, name, [source]))
-                  for name in options.contenders)
+    made = []
+    for name in options.contenders:
+        if name != "canele":
+            made.append((name, make_mpi(options, name, [source])))
+        elif options.load:
+            made += [(f"canele-{matcher}", make_matcher(options, matcher)) for matcher in MATCHERS]
+        else:
+            made.append((name, make_canele(options)))
+    return gather(made)
+
+
+def make_matcher(options, matcher):
+    """Returns ours with one of MATCHERS; None and the reason if it is not available."""
+    one, why = make_canele(options, f"canele-{matcher}")
+    if one:
+        one.matcher = matcher
+    return one, why
 
 
 def run_rounds(contenders, options):
@@ -64,7 +82,7 @@ def result_of(rows, options):
     about = {"benchmark": options.benchmark, "unit": UNITS[options.benchmark], "driver": options.driver or "default",
              "cores": options.cores, "rounds": options.rounds, "batches": options.batches}
     if options.benchmark == "match":
-        about.update(order=options.order, seed=SEED)
+        about.update(order=options.order, seed=SEED, load=options.load)
     return {**about, "rows": rows}
 
 
@@ -88,14 +106,19 @@ def parse_arguments():
                         help="message sizes in bytes, comma-separated; match: numbers of receives")
     parser.add_argument("--destinations", type=command_line.whole_numbers("destinations", 1), default=list(range(1, 8)),
                         help="broadcast: numbers of ranks (default 1 to 7)")
-    parser.add_argument("--load", nargs="+", metavar="FILE", help="broadcast: measure nothing, show earlier --json")
-    parser.add_argument("--order", choices=ORDERS, default="shuffled", help="match: (default %(default)s)")
+    parser.add_argument("--from", nargs="+", metavar="FILE", dest="files",
+                        help="broadcast: measure nothing, show earlier --json")
+    parser.add_argument("--order", choices=ORDERS, help="match: (default shuffled)")
+    parser.add_argument("--load", choices=list(LOADS), help="match: lists of an application, on each of our matchers")
     parser.add_argument("--batches", type=int, help="batches per run (default 15; broadcast: by size)")
     parser.add_argument("--cores", type=command_line.whole_numbers("cores"),
                         help="two OS indexes, e.g. 0,1 (default: the first two allowed)")
     command_line.add_common(parser, CONTENDERS, time_limit=None)
     options = parser.parse_args()
-    options.sizes = options.size or DEFAULT_SIZES[options.benchmark]
+    if options.load and options.benchmark != "match":
+        parser.error("--load: a load of match only")
+    sizes, order = LOADS[options.load] if options.load else (DEFAULT_SIZES[options.benchmark], "shuffled")
+    options.sizes, options.order = options.size or sizes, options.order or order
     options.cores = options.cores or (sorted(os.sched_getaffinity(0)) * 2)[:2]
     if options.benchmark != "broadcast":
         options.batches = 15 if options.batches is None else options.batches
@@ -110,7 +133,7 @@ def parse_arguments():
 
 def compare_broadcasts(options):
     """Compares broadcasts. Returns exit code 1 if a job of ours has failed."""
-    points, failed = (broadcast.load(options.load), False) if options.load else broadcast.run(options)
+    points, failed = (broadcast.load(options.files), False) if options.files else broadcast.run(options)
     command_line.deliver(options, "broadcast", broadcast.result_of(points), lambda _: broadcast.print_table(points))
     return 1 if failed else 0
 

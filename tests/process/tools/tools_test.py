@@ -243,6 +243,22 @@ class MatchTest(unittest.TestCase):
         self.assertEqual(self.match("--receives", "64", CANELE_EXPERT_MATCHER="bins")["matcher"], "bins")
         self.assertTrue(self.match("--receives", "64", "--cold", "--order", "reverse", "--driver", "tcp")["cold"])
 
+    @plain_build_only
+    def test_the_load_of_an_application_on_every_matcher(self):
+        text, _ = run("canele-perf", "match", *self.QUICK, "--load", "fds", "--receives", "128", "--json")
+        rows = [json.loads(line) for line in text.splitlines()]
+        self.assertEqual([row["matcher"] for row in rows],
+                         ["table", "list", "bins", "peers", "arrays", "vector", "fuzzy"])
+        for row in rows:
+            self.assertEqual(row["load"], "fds")
+            self.assertEqual([(one["direction"], one["order"], one["receives"]) for one in row["results"]],
+                             [("posted", "deep", 128), ("unexpected", "deep", 128)])
+        counts = {row["matcher"]: row["results"][0]["counts"]["attempts"] for row in rows}
+        self.assertGreater(counts["list"], 10 * counts["table"])
+        one = json.loads(run("canele-perf", "match", *self.QUICK, "--load", "fds", "--matcher", "table", "--direction",
+                             "posted", "--json")[0])
+        self.assertEqual([row["receives"] for row in one["results"]], [128 << i for i in range(7)])
+
     def test_table(self):
         text, _ = run("canele-perf", "match", *self.QUICK, "--receives", "64", "--any-tag", "2", "--seed", "7")
         for word in ("matcher table", "seed 7", "for any tag: 2 %", "so that no message stays blocked", "attempts"):
@@ -250,7 +266,8 @@ class MatchTest(unittest.TestCase):
 
     def test_bad_input(self):
         for arguments, word in ((("--receives", "0"), "not in range"), (("--receives", "4M"), "not in range"),
-                                (("--order", "sideways"), "sideways"), (("--direction", "up"), "up"),
+                                (("--order", "sideways"), "sideways"), (("--load", "amg"), "amg"),
+                                (("--direction", "up"), "up"),
                                 (("--any-tag", "101"), "not in range"), (("--any-source", "-1"), "not in range")):
             with self.subTest(arguments=arguments):
                 self.assertIn(word, run("canele-perf", "match", *arguments, code=105)[1])

@@ -6,6 +6,7 @@ Run by ctest. Nothing is measured here.
 import contextlib
 import io
 import pathlib
+import re
 import sys
 import unittest
 
@@ -19,6 +20,7 @@ import pairs
 import programs
 import report
 import rows
+import run
 
 
 def record(number, *samples, disturbed=(), contender="canele", row="shm-latency-8"):
@@ -223,6 +225,20 @@ class Peers(unittest.TestCase):
         self.assertEqual(contenders.brief("cc failed:\nIn function\na.c:1: error: no MPI_Win\nb.c:2: error: x"),
                          "cc failed: a.c:1: error: no MPI_Win")
         self.assertEqual(contenders.brief("not installed"), "not installed")
+
+
+class LoadTest(unittest.TestCase):
+    """What run.py match --load says twice, in Python and in C++, must be equal."""
+
+    def test_matchers(self):
+        text = (SOURCE / "comm/config/names.hpp").read_text(encoding="utf-8")
+        known, = re.findall('known_matchers = "(.*)"', text)
+        self.assertEqual(run.MATCHERS, known.split())
+
+    def test_lengths_of_fds(self):
+        text = (SOURCE / "apps/perf/match_plan.cpp").read_text(encoding="utf-8")
+        lengths, = re.findall(r"return \{([0-9, ]+)\};  // of fds", text)
+        self.assertEqual(run.LOADS["fds"][0], [int(word) for word in lengths.split(",")])
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -18,7 +19,7 @@ namespace canele::perf {
 namespace {
 
 constexpr Direction directions[] = {Direction::posted, Direction::unexpected};
-constexpr Order orders[] = {Order::in_order, Order::reverse, Order::shuffled};
+constexpr Order orders[] = {Order::in_order, Order::reverse, Order::shuffled, Order::deep};
 
 MatchOptions shares(double any_source, double any_tag) {
   MatchOptions options;
@@ -34,7 +35,7 @@ std::vector<std::uint64_t> entries_of(const Plan& plan) {
 }
 
 TEST(MatchPlan, LeavesNothingOverWhateverTheShares) {
-  for (const char* matcher : {"table", "list", "bins", "peers", "arrays", "vector", "fuzzy"}) {
+  for (const std::string& matcher : matchers()) {
     for (const auto& options :
          {shares(0, 0), shares(1, 0), shares(0, 1), shares(30, 30), shares(100, 0), shares(0, 100), shares(100, 100)}) {
       for (const Direction direction : directions) {
@@ -89,6 +90,56 @@ TEST(MatchPlan, OrdersWhatMatches) {
     EXPECT_NE(shuffled, in_order);
     EXPECT_EQ(std::set(shuffled.begin(), shuffled.end()).size(), 1000u);
   }
+}
+
+/// Returns the place in the list at which each match finds its partner; 0 is the head.
+std::vector<std::size_t> places_of_matches(const Plan& plan, Direction direction) {
+  std::vector<std::uint32_t> list, partners;
+  for (const auto& one : plan.receives) (direction == Direction::posted ? list : partners).push_back(one.entry);
+  for (const auto& one : plan.messages) (direction == Direction::posted ? partners : list).push_back(one.entry);
+  std::vector<std::size_t> places;
+  for (const std::uint32_t partner : partners) {
+    const auto found = std::find(list.begin(), list.end(), partner);
+    places.push_back(static_cast<std::size_t>(found - list.begin()));
+    list.erase(found);
+  }
+  return places;
+}
+
+TEST(MatchPlan, OfFdsMatchesAtAnyPlaceButTheHead) {
+  for (const Direction direction : directions) {
+    for (const std::uint64_t entries : lengths_of(Load::fds)) {
+      std::vector<std::size_t> places = places_of_matches(make_plan({}, direction, Order::deep, entries), direction);
+      ASSERT_EQ(places.size(), entries);
+      EXPECT_EQ(places.back(), 0u);  // one is left
+      places.pop_back();
+      EXPECT_GT(*std::min_element(places.begin(), places.end()), 0u);
+      const double sum = std::accumulate(places.begin(), places.end(), 0.0);
+      // The list shrinks from N to 1, and a match is at its middle on average.
+      EXPECT_NEAR(sum / static_cast<double>(entries) / static_cast<double>(entries), 0.25, 0.05) << entries;
+    }
+  }
+}
+
+TEST(MatchPlan, OfFdsHasTheLengthsOfTheDissertation) {
+  const std::vector<std::uint64_t> lengths = lengths_of(Load::fds);
+  EXPECT_EQ(lengths.front(), 128u);
+  EXPECT_EQ(lengths.back(), 8192u);
+  for (std::size_t i = 1; i < lengths.size(); ++i) EXPECT_EQ(lengths[i], 2 * lengths[i - 1]);
+  EXPECT_TRUE(lengths_of(Load::none).empty());
+}
+
+TEST(MatchPlan, DeepOfOneEntryIsThatEntry) {
+  const Plan plan = make_plan({}, Direction::posted, Order::deep, 1);
+  EXPECT_EQ(entries_of(plan), std::vector<std::uint64_t>{0});
+}
+
+TEST(MatcherCounts, OfFdsGrowOnAListAndNotOnTheTable) {
+  const auto attempts = [](const char* matcher, std::size_t entries) {
+    return count_matches(make_plan({}, Direction::posted, Order::deep, entries), Direction::posted, matcher).attempts;
+  };
+  EXPECT_GT(attempts("list", 1024), 4 * attempts("list", 128));
+  EXPECT_NEAR(attempts("table", 1024), attempts("table", 256), 0.01);
 }
 
 TEST(MatchPlan, TellsAWrongMatch) {
