@@ -24,10 +24,10 @@ struct RegisteredMemory {
   const drivers::MemoryKey& rkey;
 };
 
-/// Copies bytes [at, at + size) of `data` to or from the peer's memory, which begins at `offset` for byte `at`, by as
-/// many calls as the pieces need. Returns whether all could be copied.
-inline bool copy_by_driver(const RegisteredMemory& memory, drivers::RmaOp op, std::uint64_t offset,
-                           const canele_data_t& data, std::uint64_t at, std::uint64_t size) {
+/// Does what copy_by_driver() does for data of any shape. Out of line: its list of pieces is large.
+[[gnu::noinline]] inline bool copy_pieces_by_driver(const RegisteredMemory& memory, drivers::RmaOp op,
+                                                    std::uint64_t offset, const canele_data_t& data, std::uint64_t at,
+                                                    std::uint64_t size) {
   while (size > 0) {
     iovec pieces[64];
     std::size_t covered = 0;
@@ -42,6 +42,18 @@ inline bool copy_by_driver(const RegisteredMemory& memory, drivers::RmaOp op, st
     size -= covered;
   }
   return true;
+}
+
+/// Copies bytes [at, at + size) of `data` to or from the peer's memory, which begins at `offset` for byte `at`, by as
+/// many calls as the pieces need. Returns whether all could be copied.
+inline bool copy_by_driver(const RegisteredMemory& memory, drivers::RmaOp op, std::uint64_t offset,
+                           const canele_data_t& data, std::uint64_t at, std::uint64_t size) {
+  const bool is_one_piece = data.segments == nullptr && at <= data.length && size <= data.length - at &&
+                            size <= memory.driver.capabilities().max_rma && size != 0;
+  if (!is_one_piece) return copy_pieces_by_driver(memory, op, offset, data, at, size);
+  const iovec piece{static_cast<std::byte*>(data.base) + at, size};
+  return memory.driver.rma(memory.rank, op, {memory.rkey.bytes, memory.rkey.size}, offset, &piece, 1, size, nullptr) ==
+         drivers::Status::ok;
 }
 
 }  // namespace canele::comm

@@ -148,6 +148,41 @@ bool write_rkey(const iovec* pieces, int count, MemoryKey* rkey) {
 
 namespace {
 
+/// Makes one system call. Returns the bytes copied; 0: no byte can be copied.
+std::uint64_t copy_pieces(const RemoteProcess& process, RmaOp op, std::span<const iovec> here,
+                          std::span<const iovec> there) {
+  const auto copy = op == RmaOp::get ? ::process_vm_readv : ::process_vm_writev;
+  ssize_t copied = 0;
+  do {
+    copied = copy(process.pid, here.data(), here.size(), there.data(), there.size(), 0);
+  } while (copied < 0 && errno == EINTR);
+  return copied > 0 ? static_cast<std::uint64_t>(copied) : 0;
+}
+
+/// Does what copy_remote() does where each side is one piece. A walk over lists would cost much beside a short copy.
+bool copy_piece(const RemoteProcess& process, RmaOp op, const RemotePiece& there, std::uint64_t offset,
+                const iovec& here, std::size_t size) {
+  if (offset > there.length || size > there.length - offset || here.iov_len < size) return false;
+  auto* const remote = reinterpret_cast<std::byte*>(there.address + offset);
+  auto* const local = static_cast<std::byte*>(here.iov_base);
+  for (std::size_t done = 0; done < size;) {
+    const iovec from{local + done, size - done}, to{remote + done, size - done};
+    const std::uint64_t copied = copy_pieces(process, op, {&from, 1}, {&to, 1});
+    if (copied == 0) return false;
+    done += copied;
+  }
+  return true;
+}
+
+/// Returns whether the memory key of a peer describes one piece, which it then sets.
+bool is_one_piece(std::span<const std::byte> rkey, RemotePiece* piece) {
+  std::uint64_t count = 0;
+  if (rkey.size() != sizeof count + sizeof *piece) return false;
+  std::memcpy(&count, rkey.data(), sizeof count);
+  std::memcpy(piece, rkey.data() + sizeof count, sizeof *piece);
+  return count == 1;
+}
+
 /// Makes one system call with pieces of both sides. Returns the bytes copied; 0: no byte can be copied.
 std::uint64_t copy_once(const RemoteProcess& process, RmaOp op, const Cursor<RemotePiece>& remote,
                         const Cursor<iovec>& local, std::uint64_t left) {
@@ -155,20 +190,18 @@ std::uint64_t copy_once(const RemoteProcess& process, RmaOp op, const Cursor<Rem
   int heres = 0, theres = 0;
   const std::uint64_t asked = local.gather(here, &heres, batch, left);
   remote.gather(there, &theres, most_remote_pieces, asked);
-  const auto copy = op == RmaOp::get ? ::process_vm_readv : ::process_vm_writev;
-  ssize_t copied = 0;
-  do {
-    copied = copy(process.pid, here, static_cast<unsigned long>(heres), there, static_cast<unsigned long>(theres), 0);
-  } while (copied < 0 && errno == EINTR);
-  return copied > 0 ? static_cast<std::uint64_t>(copied) : 0;
+  return copy_pieces(process, op, {here, static_cast<std::size_t>(heres)}, {there, static_cast<std::size_t>(theres)});
 }
 
 }  // namespace
 
 bool copy_remote(const RemoteProcess& process, RmaOp op, std::span<const std::byte> rkey, std::uint64_t offset,
                  const iovec* pieces, int count, std::size_t size) {
+  if (process.pid <= 0) return false;
+  if (RemotePiece there; count == 1 && is_one_piece(rkey, &there))
+    return copy_piece(process, op, there, offset, pieces[0], size);
   RemotePieces theirs;
-  if (process.pid <= 0 || !theirs.parse(rkey, offset, size)) return false;
+  if (!theirs.parse(rkey, offset, size)) return false;
   std::uint64_t room = 0;
   for (int i = 0; i < count; ++i) room += pieces[i].iov_len;
   if (room < size) return false;
