@@ -11,12 +11,15 @@
 #include "comm/api/one_sided_post.hpp"
 #include "comm/operators/accumulate.hpp"
 #include "comm/operators/operators.hpp"
+#include "comm/post/direct_access.hpp"
 #include "comm/post/mapped_access.hpp"
+#include "comm/post/put.hpp"
 #include "comm/protocol/one_sided_origin.hpp"
 
 namespace canele::comm::api {
 namespace {
 
+using drivers::RmaOp;
 using one_sided::AccessKind;
 using one_sided::Lane;
 using one_sided::RemoteKey;
@@ -60,8 +63,49 @@ bool flushes_at_once(Engine& engine, int rank, canele_request_t* request) {
 }
 
 /// Returns whether the data is one valid piece of memory.
-bool is_piece(const canele_data_t* data) {
+inline bool is_piece(const canele_data_t* data) {
   return data != nullptr && data->segments == nullptr && data->base != nullptr;
+}
+
+/// Returns the lane of an operation whose options, as far as they matter to one that ends within its post, say nothing
+/// else. nullptr: they say more.
+[[gnu::always_inline]] inline Lane* lane_alone(const canele_access_options_t* options, one_sided::State& state) {
+  if (options == nullptr) return state.default_lane;
+  const std::uint32_t done = options->done.kind;
+  const bool is_alone = options->struct_size == sizeof *options &&
+                        (done == CANELE_COMPLETE_POLL || done == CANELE_COMPLETE_NONE) && options->slot == 0 &&
+                        (options->immediate | options->block | options->stride) == 0;
+  if (!is_alone) return nullptr;
+  return options->lane != nullptr ? &lane_of(options->lane) : state.default_lane;
+}
+
+/// The short way of a put or get of memory that is not mapped, without a request: this process copies by itself if the
+/// target permits, or sends a put in a packet of its own. Else like accesses_mapped().
+template <RmaOp op>
+[[gnu::always_inline]] inline bool accesses_registered(RemoteKey& key, std::uint64_t offset, const canele_data_t& data,
+                                                       const canele_access_options_t* options) {
+  constexpr bool puts = op == RmaOp::put;
+  assume_lock();  // as in find_session()
+  one_sided::State& state = key.context->one_sided;
+  if (session_to_end_in(state, nullptr) == nullptr) return false;
+  Lane* const lane = lane_alone(options, state);
+  if (lane == nullptr || lane->context != key.context) return false;
+  if (!allows(key, offset, data.length, puts ? CANELE_ACCESS_WRITE : CANELE_ACCESS_READ)) return false;
+  if (post::may_go_directly(key, *lane, data.length, 0)) return post::access_directly(key, *lane, op, offset, data);
+  if constexpr (puts) return post::put_at_once(engine_of(*key.context), {key, *lane, offset, data.base, data.length});
+  return false;
+}
+
+/// The short ways of a put or get. `accessing`: the access to memory that is mapped.
+template <RmaOp op, typename Accessing>
+[[gnu::always_inline]] inline bool accesses_at_once(canele_key_t* key, std::uint64_t offset, const canele_data_t* data,
+                                                    const canele_access_options_t* options, canele_request_t* request,
+                                                    Accessing accessing) {
+  if (key == nullptr || !is_piece(data)) return false;
+  if (key_of(key).mapped.load(std::memory_order_relaxed) == nullptr)
+    return request == nullptr && accesses_registered<op>(key_of(key), offset, *data, options);
+  constexpr std::uint32_t wanted = op == RmaOp::put ? CANELE_ACCESS_WRITE : CANELE_ACCESS_READ;
+  return options == nullptr && accesses_mapped(key, offset, data->length, wanted, request, accessing);
 }
 
 }  // namespace
@@ -169,9 +213,8 @@ int canele_notification_close(canele_engine_t* engine, uint32_t slot) try {
 int canele_put(canele_key_t* key, uint64_t offset, const canele_data_t* data, const canele_access_options_t* options,
                canele_request_t* request) try {
   constexpr const char* call = "canele_put";
-  if (options == nullptr && is_piece(data) &&
-      accesses_mapped(key, offset, data->length, CANELE_ACCESS_WRITE, request,
-                      [&](std::byte* at) { post::put_mapped(at, *data); }))
+  if (accesses_at_once<RmaOp::put>(key, offset, data, options, request,
+                                   [&](std::byte* at) { post::put_mapped(at, *data); }))
     return CANELE_OK;
   if (key == nullptr) return missing(call, "key");
   AccessOptions read;
@@ -189,9 +232,8 @@ int canele_put(canele_key_t* key, uint64_t offset, const canele_data_t* data, co
 int canele_get(canele_key_t* key, uint64_t offset, const canele_data_t* data, const canele_access_options_t* options,
                canele_request_t* request) try {
   constexpr const char* call = "canele_get";
-  if (options == nullptr && is_piece(data) &&
-      accesses_mapped(key, offset, data->length, CANELE_ACCESS_READ, request,
-                      [&](std::byte* at) { post::get_mapped(at, *data); }))
+  if (accesses_at_once<RmaOp::get>(key, offset, data, options, request,
+                                   [&](std::byte* at) { post::get_mapped(at, *data); }))
     return CANELE_OK;
   if (key == nullptr) return missing(call, "key");
   AccessOptions read;

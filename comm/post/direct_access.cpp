@@ -16,18 +16,7 @@ namespace {
 using drivers::RmaOp;
 using one_sided::DirectAccess;
 
-constexpr std::uint64_t longest = 256 * 1024;  // both ends copy a longer one, as a message
-// A shorter one costs less if it leaves in a packet with others, or with its notification.
-constexpr std::uint64_t shortest_among_others = 1024;
-
 }  // namespace
-
-bool may_go_directly(const one_sided::RemoteKey& key, const one_sided::Lane& lane, std::uint64_t length,
-                     std::uint32_t slot) {
-  if (key.direct.load(std::memory_order_relaxed) == nullptr || length == 0 || length > longest) return false;
-  if (lane.effects.load(std::memory_order_acquire) != 0) return false;  // release: confirm()
-  return length >= shortest_among_others || (slot == 0 && lane.just_flushed.load(std::memory_order_relaxed));
-}
 
 bool access_directly(one_sided::RemoteKey& key, one_sided::Lane& lane, RmaOp op, std::uint64_t offset,
                      const canele_data_t& data) {

@@ -29,8 +29,17 @@ inline bool may_come(PeerAccess& access, std::uint16_t lane) { return !lane_of(a
 inline Verdict too_early() { return Verdict::violation("its operation follows a large put that is not over"); }
 
 /// Finds the region that an operation names, and checks the access. Sets *region, or returns the error for the origin.
-int find_region(Context& context, const PeerAccess& access, const wire::Head& head, std::uint64_t length,
-                std::uint32_t wanted, Region** region) CANELE_UNDER_LOCK;
+/// Inline: as a function, it would save and restore as many registers as it needs for its work.
+[[gnu::always_inline]] inline int find_region(Context& context, const PeerAccess& access, const wire::Head& head,
+                                              std::uint64_t length, std::uint32_t wanted,
+                                              Region** region) CANELE_UNDER_LOCK {
+  const Handle handle = head.seq < access.attached.size() ? access.attached[head.seq].region : Handle::none;
+  *region = handle != Handle::none ? context.one_sided.regions.find(handle) : nullptr;
+  if (*region == nullptr) return CANELE_EREVOKED;
+  const Region& found = **region;
+  const bool inside = length <= found.length && head.tag <= found.length - length;
+  return inside && (found.access & wanted) != 0 ? CANELE_OK : CANELE_EACCESS;
+}
 
 /// Ends the last chunk of an operation, whose outcome is `error`.
 Verdict conclude(Context& context, Peer& peer, const wire::Head& head, std::uint32_t flags,

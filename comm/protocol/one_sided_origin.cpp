@@ -284,7 +284,6 @@ Verdict on_got(Context& context, Peer& peer, const wire::Head& head, std::span<c
     std::memcpy(request->before + received, payload.data(), payload.size());
   }
   received += payload.size();
-  context.watch.moved();
   if (payload.size() == left) answered(context, peer, peer.one_sided->stream(lane_of(*request)), *request);
   return Verdict::ok();
 }

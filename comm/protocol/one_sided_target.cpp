@@ -15,6 +15,7 @@
 #include "comm/protocol/one_sided_transfer.hpp"
 #include "comm/state/atomic_word.hpp"
 #include "comm/state/delivery.hpp"
+#include "comm/state/payload.hpp"
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::one_sided {
@@ -44,7 +45,10 @@ bool take_strides(std::uint32_t flags, std::uint64_t length, Payload& payload, w
   return (flags & wire::access_strided) == 0 || (wire::take(payload, strides) && is_shape_of(strides, length));
 }
 
+Verdict put_with_fields(Context& context, Peer& peer, const wire::Head& head, std::uint32_t flags,
+                        Payload payload) CANELE_UNDER_LOCK;
 void executed(Context& context, Peer& peer, std::uint16_t lane, std::uint32_t flags) CANELE_UNDER_LOCK;
+void total_is_wanted(Context& context, Peer& peer, std::uint16_t lane) CANELE_UNDER_LOCK;
 void reject(Context& context, Peer& peer, std::uint16_t lane, int error) CANELE_UNDER_LOCK;
 int notify(Context& context, Peer& peer, const wire::Notification& fields) CANELE_UNDER_LOCK;
 Verdict receive_put(Context& context, Peer& peer, const LargePut& put, Region* region, int error) CANELE_UNDER_LOCK;
@@ -80,8 +84,26 @@ Verdict on_detach(Context& context, Peer& peer, const wire::Head& head) {
 
 Verdict on_put(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
   std::uint32_t flags = 0;
+  if (!wire::take(payload, flags)) return Verdict::violation("a put is too short");
+  if ((flags & ~wire::access_wants_ack) != 0) return put_with_fields(context, peer, head, flags, payload);
+  PeerAccess& access = access_of(peer);
+  if (!may_come(access, head.session)) return too_early();
+  Region* region = nullptr;
+  if (const int error = find_region(context, access, head, payload.size(), CANELE_ACCESS_WRITE, &region);
+      error != CANELE_OK) [[unlikely]]
+    return conclude(context, peer, head, flags, error);
+  data::copy(region->base + head.tag, payload.data(), payload.size());
+  executed(context, peer, head.session, flags);
+  return Verdict::ok();
+}
+
+namespace {
+
+/// Executes a put with a notification or strides, or whose data comes as a message.
+[[gnu::noinline]] Verdict put_with_fields(Context& context, Peer& peer, const wire::Head& head, std::uint32_t flags,
+                                          Payload payload) {
   wire::Notification fields{};
-  if (!wire::take(payload, flags) || ((flags & wire::access_notifies) != 0 && !wire::take(payload, fields)))
+  if ((flags & wire::access_notifies) != 0 && !wire::take(payload, fields))
     return Verdict::violation("a put is too short");
   const bool by_message = (flags & wire::access_by_message) != 0;
   StridedMemory memory;
@@ -98,10 +120,11 @@ Verdict on_put(Context& context, Peer& peer, const wire::Head& head, Payload pay
   if (by_message)
     return receive_put(context, peer, {head, flags, fields, memory}, error == CANELE_OK ? region : nullptr, error);
   if (error == CANELE_OK) memory.write(payload.data());
-  context.watch.moved();
   if (error == CANELE_OK && (flags & wire::access_notifies) != 0) error = notify(context, peer, fields);
   return conclude(context, peer, head, flags, error);
 }
+
+}  // namespace
 
 Verdict on_get(Context& context, Peer& peer, const wire::Head& head, Payload payload) {
   std::uint32_t flags = 0;
@@ -233,16 +256,6 @@ Verdict on_flush(Context& context, Peer& peer, const wire::Head& head, Payload p
   return Verdict::ok();
 }
 
-int find_region(Context& context, const PeerAccess& access, const wire::Head& head, std::uint64_t length,
-                std::uint32_t wanted, Region** region) {
-  const Handle handle = head.seq < access.attached.size() ? access.attached[head.seq].region : Handle::none;
-  *region = handle != Handle::none ? context.one_sided.regions.find(handle) : nullptr;
-  if (*region == nullptr) return CANELE_EREVOKED;
-  const Region& found = **region;
-  const bool inside = length <= found.length && head.tag <= found.length - length;
-  return inside && (found.access & wanted) != 0 ? CANELE_OK : CANELE_EACCESS;
-}
-
 Verdict conclude(Context& context, Peer& peer, const wire::Head& head, std::uint32_t flags, int error) {
   if (error == too_many) return Verdict::violation("it sends more notifications than may wait for this program");
   if (error != CANELE_OK) reject(context, peer, head.session, error);
@@ -253,11 +266,14 @@ Verdict conclude(Context& context, Peer& peer, const wire::Head& head, std::uint
 namespace {
 
 /// Counts an operation of the lane as executed. The total is sent at the end of the batch, if it is wanted.
-void executed(Context& context, Peer& peer, std::uint16_t lane, std::uint32_t flags) {
-  PeerAccess& access = *peer.one_sided;
-  ++lane_of(access, lane).executed;
+[[gnu::always_inline]] inline void executed(Context& context, Peer& peer, std::uint16_t lane, std::uint32_t flags) {
+  ++lane_of(*peer.one_sided, lane).executed;
   context.counters.add(Counter::accesses_executed);
-  if ((flags & wire::access_wants_ack) == 0) return;
+  if ((flags & wire::access_wants_ack) != 0) total_is_wanted(context, peer, lane);
+}
+
+[[gnu::noinline]] void total_is_wanted(Context& context, Peer& peer, std::uint16_t lane) {
+  PeerAccess& access = *peer.one_sided;
   if (std::find(access.acks_due.begin(), access.acks_due.end(), lane) == access.acks_due.end())
     access.acks_due.push_back(lane);
   totals_are_due(context, peer);

@@ -5,6 +5,7 @@
 
 #include "comm/link/parse_chunks.hpp"
 #include "comm/link/sequencing.hpp"
+#include "comm/protocol/one_sided_target.hpp"
 #include "comm/wire/wire.hpp"
 #include "ltask/coverage.hpp"
 
@@ -12,6 +13,10 @@ namespace canele::comm::receive_path {
 
 [[gnu::noinline]] Verdict other_packet(Context& context, Peer& peer, wire::Head first, Payload bytes) {
   context.trace(Event::packet_received, peer.rank, nullptr, 0, bytes.size());
+  if (first.type == wire::Type::put && first.size == bytes.size() - sizeof first && first.size != wire::long_size) {
+    CANELE_COVER(packet_is_one_put);
+    return one_sided::on_put(context, peer, first, bytes.subspan(sizeof first));
+  }
   if (const Payload payload = wire::one_long_eager(first, bytes); !payload.empty()) {
     CANELE_COVER(packet_is_one_long_eager);
     return deliver_eager(context, peer, first, payload, Handle::none);

@@ -4,6 +4,7 @@
 //
 // malloc, pthread_mutex_lock and the system calls that could be made are interposed in this program. Sanitizer builds
 // have their own interposers, so the counts are not taken there.
+#include <canele/one_sided.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -152,6 +153,26 @@ TEST_P(HotPath, NoneForLongerOnesEither) { count(4096, true); }
 
 TEST_P(HotPath, NoneWithCompletionsThatThePostNames) {
   count(8, [&](int i) { posted_message(static_cast<std::uint64_t>(i)); });
+}
+
+/// Short puts on registered memory: the target executes them in its progress.
+TEST_P(HotPath, NonePerShortPut) {
+  canele_memory_t* memory = nullptr;
+  canele_key_t* key = nullptr;
+  unsigned char name[CANELE_KEY_SIZE];
+  ASSERT_EQ(canele_memory_register(job_.handle(1), in_.data(), in_.size(), nullptr, &memory), CANELE_OK);
+  ASSERT_EQ(canele_memory_key(memory, name), CANELE_OK);
+  ASSERT_EQ(canele_key_open(job_.handle(0), name, &key), CANELE_OK);
+  const canele_data_t data = canele_data_contiguous(out_.data(), 8);
+  count(8, [&](int i) {
+    canele_put(key, 0, &data, nullptr, nullptr);
+    if (i % 16 == 15) job_.engine(1).step();
+  });
+  canele_request_t flush{};
+  EXPECT_EQ(canele_flush(job_.handle(0), 1, nullptr, &flush), CANELE_OK);
+  EXPECT_TRUE(job_.finish(flush));
+  EXPECT_EQ(canele_key_close(key), CANELE_OK);
+  EXPECT_EQ(canele_memory_free(memory), CANELE_OK);
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, HotPath, testing::Values("fifo", "aggregate", "priority"),

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Fast path of a short put at its origin: does what one_sided_origin.hpp does for it at once, where nothing stands in
+// the way.
+//
+// Any thread may call it under the engine's lock; post/put.hpp does. If try_put_fast() returns false, nothing was sent,
+// and the caller posts the put normally.
+//
+// Such a put has no completion, so it needs no request: it is over for the origin once it has left. Its lane counts it
+// until the target is known to have executed it, as any other operation.
+//
+// It is a header for the reason that send_fast.hpp is one.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "comm/link/queue.hpp"
+#include "comm/state/context.hpp"
+#include "comm/state/one_sided.hpp"
+#include "comm/wire/wire.hpp"
+#include "ltask/coverage.hpp"
+
+namespace canele::comm::one_sided {
+
+/// A put of one piece of memory that is offered to the fast path. The key allows it.
+struct ShortPut {
+  const RemoteKey& key;
+  Lane& lane;
+  std::uint64_t offset;
+  const void* bytes;
+  std::size_t length;
+};
+
+inline Stream* find_clear_stream(Peer& peer, std::uint16_t lane);
+[[gnu::always_inline]] static inline bool send_put(Peer& peer, const ShortPut& put) CANELE_UNDER_LOCK;
+[[gnu::always_inline]] static inline void account_put(Context& context, Peer& peer, Stream& stream,
+                                                      Lane& lane) CANELE_UNDER_LOCK;
+
+/// Sends a short put to a peer of an idle memory driver, with nothing queued before it. The packet that any strategy
+/// would plan now holds this put only. Returns false if the put has to take the normal path.
+[[gnu::always_inline]] static inline bool try_put_fast(Context& context, const ShortPut& put) CANELE_UNDER_LOCK {
+  Peer* const peer = context.peers[put.key.rank];
+  if (peer == nullptr || put.key.index == 0) [[unlikely]]  // the target does not know the memory by an index yet
+    return false;
+  Stream* const stream = find_clear_stream(*peer, put.lane.number);
+  if (stream == nullptr || !link::can_send_fast(*peer, wire::chunk_size(sizeof(std::uint32_t) + put.length)))
+      [[unlikely]]
+    return false;
+  if (!send_put(*peer, put)) [[unlikely]]
+    return false;
+  CANELE_COVER(one_sided_put_fast);
+  account_put(context, *peer, *stream, put.lane);
+  link::doorbell(context, *peer->rail);
+  return true;
+}
+
+/// Returns the operations of a lane if the next put may leave before the peer is flushed: no operation waits there, and
+/// none holds back what writes. Else nullptr.
+inline Stream* find_clear_stream(Peer& peer, std::uint16_t lane) {
+  PeerAccess* const access = peer.one_sided.get();
+  if (access == nullptr || lane >= access->streams.size()) return nullptr;
+  Stream& stream = access->streams[lane];
+  const bool is_clear = stream.waiting.front() == nullptr && stream.large_put == nullptr && stream.gets == 0;
+  return is_clear ? &stream : nullptr;
+}
+
+/// Gives the packet to the driver. Returns false, with nothing sent, if the driver is full.
+///
+/// The first bytes of the data go with the head, which then ends with a whole word. The driver copies words. A word
+/// that it reads across two that were just written would have to wait for both.
+[[gnu::always_inline]] static inline bool send_put(Peer& peer, const ShortPut& put) {
+  constexpr std::uint32_t flags = 0;  // no acknowledgement: a flush asks for all
+  const auto size = static_cast<std::uint8_t>(sizeof flags + put.length);
+  const auto head = wire::words_of({put.offset, put.key.index, put.lane.number, wire::Type::put, size});
+  std::uint32_t first = 0;
+  std::size_t ahead = sizeof first;
+  if (put.length >= sizeof first) [[likely]] {
+    std::memcpy(&first, put.bytes, sizeof first);
+  } else {
+    ahead = put.length;
+    std::memcpy(&first, put.bytes, ahead);
+  }
+  const std::array<std::uint64_t, 3> words = {head[0], head[1], flags | std::uint64_t{first} << 32};
+  Rail& rail = *peer.rail;
+  if (rail.instance->driver->send_inline(peer.rank, words.data(), sizeof head + sizeof flags + ahead,
+                                         static_cast<const std::byte*>(put.bytes) + ahead,
+                                         put.length - ahead) == drivers::Status::ok) [[likely]]
+    return true;
+  CANELE_COVER(one_sided_put_found_full);
+  transition(rail, Transmit::full);
+  return false;
+}
+
+/// Lets a lane count the operations of a stream up to `number`. A stream that the lane counts already goes on to be
+/// counted until its last operation is executed, so most puts need no atomic operation.
+inline void count_up_to(Unconfirmed& unconfirmed, std::atomic<std::uint64_t>& in_lane, std::uint64_t number) {
+  unconfirmed.last = number;
+  if (unconfirmed.count != 0) return;
+  unconfirmed.count = 1;
+  in_lane.fetch_add(1, std::memory_order_relaxed);  // as in api/one_sided_post.cpp
+}
+
+/// Accounts for a put that has left.
+[[gnu::always_inline]] static inline void account_put(Context& context, Peer& peer, Stream& stream, Lane& lane) {
+  const std::uint64_t number = ++stream.begun;
+  count_up_to(stream.effects, lane.effects, number);
+  count_up_to(stream.all, lane.all, number);
+  context.counters.add(Counter::accesses_sent);
+  peer.counters.add(Counter::packets_sent);
+}
+
+}  // namespace canele::comm::one_sided
