@@ -39,8 +39,8 @@ bool is_fast(FastAccess& access, MPI_Win window, int rank, MPI_Aint displacement
 
 /// The same for an atomic operation on one word.
 bool is_fast_word(FastAccess& access, MPI_Win window, int rank, MPI_Aint displacement, MPI_Datatype type) {
-  return access.has_target(window, rank) && access.has_data(type, 1, displacement) && access.has_nothing_pending() &&
-         access.is_word();
+  return access.has_target(window, rank) && access.has_data(type, 1, displacement) && access.is_mapped() &&
+         access.has_nothing_pending() && access.is_word();
 }
 
 }  // namespace
@@ -51,10 +51,9 @@ using namespace canele::mpi;
 extern "C" int PMPI_Put(const void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
                         int target_count, MPI_Datatype target_type, MPI_Win window) {
   FastAccess fast;
-  if (is_fast(fast, window, rank, displacement, {origin, origin_count, origin_type}, target_count, target_type)) {
-    fast.put(origin);
+  if (is_fast(fast, window, rank, displacement, {origin, origin_count, origin_type}, target_count, target_type) &&
+      fast.put(origin))
     return MPI_SUCCESS;
-  }
   return with_window("MPI_Put", window, [&](Window& w) {
     return put(w, {origin, origin_count, origin_type}, {rank, displacement, target_count, target_type}, nullptr);
   });
@@ -73,10 +72,9 @@ CANELE_MPI_NAME(Rput);
 extern "C" int PMPI_Get(void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
                         int target_count, MPI_Datatype target_type, MPI_Win window) {
   FastAccess fast;
-  if (is_fast(fast, window, rank, displacement, {origin, origin_count, origin_type}, target_count, target_type)) {
-    fast.get(origin);
+  if (is_fast(fast, window, rank, displacement, {origin, origin_count, origin_type}, target_count, target_type) &&
+      fast.get(origin))
     return MPI_SUCCESS;
-  }
   return with_window("MPI_Get", window, [&](Window& w) {
     return get(w, {origin, origin_count, origin_type}, {rank, displacement, target_count, target_type}, nullptr);
   });

@@ -12,7 +12,7 @@ namespace {
 /// Flushes a rank if there is nothing to wait for. Else returns false, with no effect.
 bool flush_fast(int rank, MPI_Win window) {
   FastAccess access;
-  if (!access.has_target(window, rank) || !access.is_flushed()) return false;
+  if (!access.has_target(window, rank) || !access.flush()) return false;
   progress_at_times(access.window());
   return true;
 }

@@ -280,8 +280,7 @@ int make_ready(Window& window, int rank) {
 }
 
 int limit_pending(Window& window, int rank) {
-  constexpr std::uint64_t kMost = 4096;
-  if (window.targets[rank].pending.count() < kMost || CallbackScope::here()) return MPI_SUCCESS;
+  if (window.targets[rank].pending.count() < kMostPending || CallbackScope::here()) return MPI_SUCCESS;
   return flush_window(window, rank);
 }
 

@@ -22,7 +22,9 @@ int check_new_epoch(const Window& window);
 /// taken yet. The target is then ready until the end of the epoch.
 int make_ready(Window& window, int rank);
 
-/// Waits for the operations on a target if very many are pending: the memory that they take has a limit.
+/// Most operations of this rank that are pending on one target: the memory that they take has a limit.
+inline constexpr std::uint64_t kMostPending = 4096;
+/// Waits for the operations on a target if so many are pending.
 int limit_pending(Window& window, int rank);
 
 /// Blocks until all operations of this rank on the target, or on all targets of the epoch, are over.
