@@ -14,6 +14,7 @@
 #include "collectives.hpp"
 #include "comm/engine/poll_yield.hpp"
 #include "counting.hpp"
+#include "one_sided.hpp"
 #include "still_clock.hpp"
 #include "tests/unit/engine/local_job.hpp"
 
@@ -181,4 +182,5 @@ void count_all() {
 int main() {
   canele::test::budget::count_all();
   canele::test::budget::count_collectives();
+  canele::test::budget::count_one_sided();
 }
