@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-#include <span>
 
-#include "comm/link/queue.hpp"
 #include "comm/state/payload.hpp"
 #include "comm/wire/wire.hpp"
 
@@ -70,36 +68,51 @@ std::size_t payload_size(const Context& context, const Request& request) {
   return size;
 }
 
+namespace {
+
+template <typename Value>
+std::byte* append(std::byte* out, const Value& value) {
+  std::memcpy(out, &value, sizeof value);
+  return out + sizeof value;
+}
+
+/// Writes what the chunk of an operation has between its flags and its data. Returns its end.
+std::byte* write_fields(const Context& context, const Request& request, std::byte* out) CANELE_UNDER_LOCK;
+[[gnu::noinline]] std::byte* write_fields(const Context& context, const Request& request, std::byte* out) {
+  const AccessKind operation = operation_of(request);
+  const Handle answer = is_answered(request) ? request.handle : Handle::none;
+  const std::uint8_t code = code_of(request), low = static_cast<std::uint8_t>(request.slot);
+  const auto length = static_cast<std::uint64_t>(request.data.length);
+  if (notifies(request))
+    out = append(out, wire::Notification{request.immediate, length, request.status_tag, request.slot, 0});
+  if (operation == AccessKind::get) out = append(out, wire::GetRange{answer, length});
+  if (operation == AccessKind::atomic)
+    out = append(out, wire::AtomicWord{request.immediate, request.compare, answer, code, low, {}});
+  if (operation == AccessKind::accumulate)
+    out = append(out, wire::Accumulate{answer, static_cast<std::uint32_t>(length_of(request)), code, low, {}});
+  if (operation == AccessKind::put && is_large(context, request)) out = append(out, length);
+  return has_strides(request) ? append(out, request.strides) : out;
+}
+
+}  // namespace
+
 std::byte* write(Context& context, Request& request, std::byte* out) {
   using wire::Type;
   constexpr Type types[] = {Type::put, Type::get, Type::atomic, Type::accumulate, Type::notify, Type::flush};
   const AccessKind operation = operation_of(request);
-  const std::size_t bytes = bytes_to_put(context, request);
-  const bool large = is_large(context, request);
-  const std::uint32_t flags = (notifies(request) ? wire::access_notifies : 0) | (large ? wire::access_by_message : 0) |
+  const std::size_t size = payload_size(context, request), bytes = bytes_to_put(context, request);
+  const std::uint32_t flags = (notifies(request) ? wire::access_notifies : 0) |
+                              (is_large(context, request) ? wire::access_by_message : 0) |
                               (request.needs_fin && !is_answered(request) ? wire::access_wants_ack : 0) |
                               (has_strides(request) ? wire::access_strided : 0);
-  const Handle answer = is_answered(request) ? request.handle : Handle::none;
-  const auto low = static_cast<std::uint8_t>(request.slot);
-  const wire::Notification notification{request.immediate, request.data.length, request.status_tag, request.slot, 0};
-  const wire::GetRange range{answer, request.data.length};
-  const wire::AtomicWord word{request.immediate, request.compare, answer, code_of(request), low, {}};
-  const wire::Accumulate elements{answer, static_cast<std::uint32_t>(length_of(request)), code_of(request), low, {}};
-  std::span<const std::byte> fields, length, strides;
-  if (notifies(request)) fields = link::bytes_of(notification);
-  if (operation == AccessKind::get) fields = link::bytes_of(range);
-  if (operation == AccessKind::atomic) fields = link::bytes_of(word);
-  if (operation == AccessKind::accumulate) fields = link::bytes_of(elements);
-  if (operation == AccessKind::put && large) length = link::bytes_of(range.length);
-  if (has_strides(request)) strides = link::bytes_of(request.strides);
   const bool has_offset = operation <= AccessKind::accumulate;
   const wire::Head head{has_offset ? request.status_tag : 0, request.key != nullptr ? request.key->index : 0,
                         lane_of(request), types[static_cast<std::size_t>(operation)], 0};
-  assert(sizeof flags + fields.size() + length.size() + strides.size() + bytes == payload_size(context, request));
-  out = wire::put_head(out, head, payload_size(context, request));
-  for (const std::span<const std::byte> part : {link::bytes_of(flags), fields, length, strides}) {
-    if (!part.empty()) std::memcpy(out, part.data(), part.size());
-    out += part.size();
+  out = append(wire::put_head(out, head, size), flags);
+  if (size != sizeof flags + bytes) {
+    [[maybe_unused]] const std::byte* const end = out + (size - sizeof flags - bytes);
+    out = write_fields(context, request, out);
+    assert(out == end);
   }
   if (bytes != 0) data::gather(request.data, request.moved, bytes, out);
   return out + bytes;  // a driver may refuse the packet, and then the chunk is written again
