@@ -88,8 +88,7 @@ RmaCopy& make(Context& context, Request& request, Peer& peer, const OwnPart& par
   copy.handle = part.handle;
   copy.want = part.want;
   copy.own = request.handle;
-  if (part.op == RmaOp::get && rendezvous::measures_copies(context, peer))
-    copy.costs = &peer.rail->instance->copy_costs;
+  if (rendezvous::measures_copies(context, peer)) copy.costs = &peer.rail->instance->copy_costs;
   copy.last = false;
   request.copying = true;
   copy.prepare(copy_chunk);

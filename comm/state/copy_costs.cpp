@@ -10,12 +10,14 @@
 namespace canele::comm {
 
 bool CopyCosts::kernel_pays(std::uint64_t length, float ratio) {
-  constexpr std::uint64_t piece = 16 * 1024;  // a stream's first piece is copied twice, one after the other
+  // What a stream takes beside its copies, in bytes: its first piece is copied twice, one after the other, and the
+  // sender has to be asked.
+  constexpr std::uint64_t start = 32 * 1024;
   SizeClass& size = class_of(length);
   ++size.messages;
   if (!size.kernel.known()) return true;
   if (!stream_.known()) return length > longest_tried;
-  const bool pays = size.kernel.time_of(length) <= ratio * stream_.time_of(length + piece);
+  const bool pays = size.kernel.time_of(length) <= ratio * stream_.time_of(length + start);
   const bool tries_other = size.messages % period >= period - tried && (!pays || length <= longest_tried);
   return pays != tries_other;
 }
