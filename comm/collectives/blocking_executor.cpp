@@ -33,8 +33,13 @@ inline Engine::Spin plan_spin(Engine& engine) {
 BlockingExecutor::BlockingExecutor(Group& group) : group_(group) {
   for (; free_count_ < most_messages; ++free_count_) {
     free_[free_count_] = static_cast<std::uint8_t>(free_count_);
-    request_of(&transfers_[free_count_].request).both_ends_wait = true;  // both ends wait: one writes, the other reads
   }
+}
+
+/// Tells the engine whether the messages are operands of a reduction. None is in progress.
+[[gnu::cold]] void BlockingExecutor::mark_operands(bool are_operands) {
+  are_operands_ = are_operands;
+  for (Transfer& transfer : transfers_) request_of(&transfer.request).is_operand = are_operands;
 }
 
 void BlockingExecutor::Freeing::operator()(std::byte* memory) const {
@@ -441,6 +446,8 @@ Ending BlockingExecutor::carry_out(const Schedule& schedule, const Work& work) {
   place_ = &place;
   number_ = group_.started++;
   assert(in_flight_count_ == 0 && free_count_ == most_messages);
+  if (schedule.reduces() != are_operands_) [[unlikely]]
+    mark_operands(schedule.reduces());
   if (!schedule.begins_with_one_message() || !one_message_ends()) return carry_out_steps(0);
   const std::span<const Step> steps = schedule.steps();
   if (steps.size() == 1 && copy_ == nullptr) return {};

@@ -84,6 +84,7 @@ class BlockingExecutor {
   bool few_buffered();
   bool next_is_sent(const Range& range) const;
   bool sends_buffered(const Step& step);
+  void mark_operands(bool are_operands);
   void forget_copy();
   void ended(const Step& step);
   void collect_ended();
@@ -118,6 +119,7 @@ class BlockingExecutor {
   const Place* place_ = nullptr;
   std::uint64_t number_ = 0;
   std::uint32_t left_ = 0, next_ready_ = 0, ready_count_ = 0;
+  bool are_operands_ = false;  ///< the requests say so
   std::uint32_t in_flight_count_ = 0, free_count_ = 0, sends_ = 0;
   std::vector<StepId> waiting_;  ///< sends beyond inflight_limit, the next one first
   bool failed_ = false, cancelled_ = false, ends_the_group_ = false;

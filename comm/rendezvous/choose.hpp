@@ -51,7 +51,7 @@ struct ReceiveFacts {
   bool has_key = false;            ///< the RTS describes memory, by the driver of this rail, and that can get
   bool any_thread = false;         ///< copies may be made by any thread
   bool multicast = false;          ///< the data is forwarded
-  bool both_wait = false;          ///< both ends wait, and no worker runs
+  bool is_operand = false;         ///< of a blocking reduction, and no worker runs
   bool both_can_copy = false;    ///< CANELE_EXPERT_RECEIVER_INITIATED, one rail, lines, and a driver that gets and puts
   bool alone_is_better = false;  ///< all threads of the program want cores, and the copy is short
   bool has_line = false;         ///< a line is free, or will soon be: transfers that move have at least half of them
@@ -92,10 +92,10 @@ inline constexpr Rule<ReceiveFacts> receive_rules[] = {
     {Scheme::stream, "the RTS leaves the choice, and a stream is measured to be quicker",
      [](const ReceiveFacts& f) { return f.stream_is_quicker; }},
     {Scheme::shared_copy,
-     "the RTS has a key, more than 128 KiB, both ends can copy, one of them computes or a worker runs, a line is free "
-     "or will be; no multicast; one copy alone is not better",
+     "the RTS has a key, more than 128 KiB, both ends can copy, a line is free or will be; no multicast, no operand of "
+     "a blocking reduction without a worker; one copy alone is not better",
      [](const ReceiveFacts& f) {
-       return f.has_key && !f.multicast && !f.both_wait && f.length > longest_for_one && f.both_can_copy &&
+       return f.has_key && !f.multicast && !f.is_operand && f.length > longest_for_one && f.both_can_copy &&
               !f.alone_is_better && f.has_line;
      }},
     {Scheme::get, "the RTS has a key, and any thread may copy",

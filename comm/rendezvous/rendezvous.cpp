@@ -24,6 +24,7 @@ static ReceiveFacts facts_of(const Context& context, const Request& request, con
 static std::vector<OpenDestination>::iterator find_open(RailGroup& group, Handle transfer_id);
 static void on_bulk_progress(Context& context, Request& request, Peer& peer) CANELE_UNDER_LOCK;
 static std::size_t rma_min_for(const Context& context, const Peer& peer);
+static bool is_awaited_operand(const Context& context, const Request& request);
 
 void start_transfer(Context& context, Request& request, Peer& peer, const RemoteSource& source) {
   transition(request, Request::Stage::moving);
@@ -66,12 +67,17 @@ static ReceiveFacts facts_of(const Context& context, const Request& request, con
   facts.stream_is_quicker = source.may_stream && !kernel_copies(context, peer, request);
   if (facts.length <= longest_for_one) return facts;
   facts.multicast = request.receive.sink != nullptr;
-  // If both ends wait, one of them may have gone on: sharing the copy with it is no help.
-  facts.both_wait = request.both_ends_wait && !context.worker_active();
+  facts.is_operand = is_awaited_operand(context, request);
   facts.both_can_copy = rtr::shares(context, peer);
   facts.alone_is_better = rtr::copies_alone(context, facts.length);
   facts.has_line = facts.both_can_copy && rtr::has_line(peer);
   return facts;
+}
+
+/// Returns whether the receiver waits for an operand of a reduction, and will compute as soon as it is there. Until
+/// then the sender waits as well: it had better do its half of the work, by writing to a shared buffer.
+static bool is_awaited_operand(const Context& context, const Request& request) {
+  return request.is_operand && !context.worker_active();
 }
 
 /// Ends a receive whose peer has failed, or whose engine is leaving.
@@ -244,16 +250,17 @@ bool measures_copies(const Context& context, const Peer& peer) {
 
 bool kernel_copies(const Context& context, const Peer& peer, const Request& request) {
   if (measures_copies(context, peer)) {
-    // A long copy by the kernel may be shared by both ends, or made by one of them while the other computes.
-    const bool both_wait = request.both_ends_wait && !context.worker_active();
-    const float ratio = request.data.length > longest_for_one && !both_wait ? 2 : 1;
+    // A long copy by the kernel may be shared by both ends, or made by one of them while the other computes. A stream
+    // costs this core a second copy if it sends as much at the same time.
+    const bool sends_too = context.sends.used() != 0;
+    const bool pays_longer = sends_too || request.data.length > longest_for_one;
+    const float ratio = pays_longer && !is_awaited_operand(context, request) ? 2 : 1;
     const bool pays = peer.rail->instance->copy_costs.kernel_pays(request.data.length, ratio);
     return CANELE_BUGGIFY(other_copy) ? !pays : pays;
   }
   const std::size_t from = rma_min_for(context, peer);
-  // A limit (`from` above 0) says that two copies are quicker than one by the kernel. Above the limit the kernel's copy
-  // is there for ends that compute. It is not used if both ends wait and no worker runs.
-  return request.data.length >= from && (from == 0 || !request.both_ends_wait || context.worker_active());
+  // A limit (`from` above 0) says that two copies are quicker than one by the kernel.
+  return request.data.length >= from && (from == 0 || !is_awaited_operand(context, request));
 }
 
 /// Returns the length, in bytes, from which on a copy by the kernel is better than a stream.

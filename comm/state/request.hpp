@@ -169,8 +169,8 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask, QueueNode {
   using Outcome::kind;  // not that of the links
   canele_callback_fn callback;
   void* argument;
-  std::uint16_t header;  ///< send: bytes that travel ahead
-  bool both_ends_wait;   ///< large: goes through the driver's buffers, because both ends wait. Set once, by the poster
+  std::uint16_t header;    ///< send: bytes that travel ahead
+  bool is_operand;         ///< large: an operand of a blocking reduction, see rendezvous.cpp. Set by the poster
   std::uint8_t operation;  ///< one-sided: a one_sided::AccessKind
   std::uint32_t slot;      ///< one-sided: of the notification, or what the target does, see one_sided::pack_code()
   union {

@@ -31,6 +31,11 @@ enum class Operation : std::uint8_t {
   exscan
 };
 
+/// Returns true if ranks combine operands.
+constexpr bool is_reduction(Operation operation) {
+  return operation == Operation::reduce || operation == Operation::allreduce || operation >= Operation::reduce_scatter;
+}
+
 /// Same values as enum canele_algorithm.
 enum class Algorithm : std::uint8_t {
   automatic,

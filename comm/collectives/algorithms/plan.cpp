@@ -105,7 +105,7 @@ template <typename Add>
 void Plan::each_piece(std::uint32_t slot, const Range& message, Add add) {
   const std::uint64_t length = message.length;
   if (length == 0) return;
-  if (piece_ == 0 || length <= piece_ || length > most_pieces * piece_) return add(slot, message);
+  if (piece_ == 0 || length <= piece_ || length > pieces_at_most(call_.operation) * piece_) return add(slot, message);
   std::uint64_t now = (length - 1) % piece_ + 1;
   for (std::uint64_t at = 0; at < length; at += now, now = piece_, slot += most_phases * most_items) {
     add(slot, message.slice(at, now));

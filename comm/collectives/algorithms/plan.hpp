@@ -64,12 +64,18 @@ std::uint32_t slot_of(std::uint32_t phase, std::uint64_t item);
 
 /// Limits of a message that is sent in pieces. The pieces of one message have slots of their own.
 inline constexpr std::uint64_t most_pieces = 8, piece_unit = 64;
+/// Returns in how many pieces a message of the operation leaves at most. Each byte of a piece is copied twice; a longer
+/// message asks its receiver, which may know a quicker way. In a gather the senders go on at once, while the root is
+/// busy with the messages of others.
+constexpr std::uint64_t pieces_at_most(Operation operation) { return operation == Operation::gather ? most_pieces : 2; }
 static_assert(most_phases * most_items * most_pieces <= slots);
 
 class Plan {
  public:
   /// `piece`: as Choice::piece.
-  explicit Plan(const Call& call, std::uint64_t piece = 0) : call_(call), piece_(piece / piece_unit * piece_unit) {}
+  explicit Plan(const Call& call, std::uint64_t piece = 0) : call_(call), piece_(piece / piece_unit * piece_unit) {
+    if (is_reduction(call.operation)) builder_.reduction();
+  }
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 

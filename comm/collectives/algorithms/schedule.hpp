@@ -87,6 +87,8 @@ class Schedule {
   /// Returns the number of steps that are messages.
   std::uint32_t messages() const { return messages_; }
   std::uint64_t longest_message() const { return longest_message_; }
+  /// Returns true if messages are operands of a reduction, at this rank or another one.
+  bool reduces() const { return reduces_; }
   std::uint64_t scratch_bytes() const { return scratch_; }
   /// Limit on the sends in progress at a time; 0: no limit. The executor enforces it, in the order of the steps.
   std::uint32_t inflight_limit() const { return inflight_limit_; }
@@ -101,7 +103,7 @@ class Schedule {
   std::uint64_t scratch_ = 0, longest_message_ = 0;
   std::uint32_t inflight_limit_ = 0, messages_ = 0, radix_ = 0;
   std::size_t first_message_count_ = 0;
-  bool begins_with_one_message_ = false;
+  bool begins_with_one_message_ = false, reduces_ = false;
 };
 
 /// Builds a schedule. `needs` name earlier steps; no_step among them is skipped. Steps that need nothing start at once,
@@ -122,6 +124,8 @@ class Builder {
   void level(std::uint8_t number) { level_ = number; }
   /// Marks the whole as a tree from or to one root, where each rank is the parent of up to radix - 1 ranks of a level.
   void tree(std::uint32_t radix) { schedule_.radix_ = radix; }
+  /// Marks the whole as a reduction.
+  void reduction() { schedule_.reduces_ = true; }
   /// Allocates scratch memory, aligned to 64 bytes.
   Range scratch(std::uint64_t bytes);
   void inflight_limit(std::uint32_t sends) { schedule_.inflight_limit_ = sends; }

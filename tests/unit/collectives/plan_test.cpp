@@ -73,8 +73,11 @@ TEST(Plan, OperandsAreCombinedInTheOrderOfTheProgram) {
 }
 
 /// Returns offset and length of each message of a plan whose only message is so long.
-std::vector<std::pair<std::uint64_t, std::uint64_t>> pieces_of(std::uint64_t length, std::uint64_t piece, bool sent) {
-  Plan plan(call_among(4), piece);
+std::vector<std::pair<std::uint64_t, std::uint64_t>> pieces_of(std::uint64_t length, std::uint64_t piece, bool sent,
+                                                               Operation operation = Operation::gather) {
+  Call call = call_among(4);
+  call.operation = operation;
+  Plan plan(call, piece);
   const Range all{sent ? Space::input : Space::output, 10, length};
   sent ? plan.send(1, slot_of(1, 2), all) : plan.receive(1, slot_of(1, 2), all);
   const Schedule schedule = std::move(plan).finish();
@@ -99,6 +102,10 @@ TEST(Plan, AMessageThatIsSomewhatTooLongGoesInPieces) {
     EXPECT_EQ(pieces_of(512, 128, sent).size(), 4u);
     EXPECT_EQ(pieces_of(1024, 128, sent).size(), most_pieces);
     EXPECT_EQ(pieces_of(1025, 128, sent), Pieces({{0, 1025}})) << "a long one is asked for";
+    for (const Operation operation : {Operation::bcast, Operation::allgather, Operation::reduce}) {
+      EXPECT_EQ(pieces_of(256, 128, sent, operation), Pieces({{0, 128}, {128, 128}}));
+      EXPECT_EQ(pieces_of(257, 128, sent, operation), Pieces({{0, 257}})) << "there may be a quicker way";
+    }
   }
 }
 

@@ -45,7 +45,7 @@ constexpr std::array<bool SendFacts::*, 10> sender_flags = {
     &SendFacts::copy_pays, &SendFacts::few_pieces};
 constexpr std::array<bool ReceiveFacts::*, 9> receiver_flags = {
     &ReceiveFacts::stream_is_quicker, &ReceiveFacts::ended,           &ReceiveFacts::has_key,
-    &ReceiveFacts::any_thread,        &ReceiveFacts::multicast,       &ReceiveFacts::both_wait,
+    &ReceiveFacts::any_thread,        &ReceiveFacts::multicast,       &ReceiveFacts::is_operand,
     &ReceiveFacts::both_can_copy,     &ReceiveFacts::alone_is_better, &ReceiveFacts::has_line};
 
 /// What each scheme needs must hold wherever it is chosen; and where its needs hold and no better scheme does, it is.
@@ -83,7 +83,7 @@ TEST(Choose, ReceivesWhatTheFactsAllowInAllCombinations) {
       return;
     }
     const bool shares = moves && f.has_key && f.both_can_copy && f.has_line && f.length > 128 * KiB && !f.multicast &&
-                        !f.both_wait && !f.alone_is_better;
+                        !f.is_operand && !f.alone_is_better;
     ASSERT_EQ(scheme == Scheme::nothing, !moves);
     ASSERT_EQ(scheme == Scheme::shared_copy, shares);
     ASSERT_EQ(scheme == Scheme::get, moves && !shares && f.has_key && f.any_thread);
