@@ -15,7 +15,10 @@
 //     runs[1]  begin 4   first 16   count 2  stride 64  block 24        two rows of three doubles
 //
 // A position in the packed form is found by binary search over runs, then one division: random access without state.
-// Rejected: the full list of pieces. A matrix of 10^6 rows would cost 16 MB per message.
+//
+// The constructors join what continues a pattern. So a type of equal blocks at equal distances (a vector, a matrix
+// block, whatever they were nested in) is one run without a child from its creation on, and no call has to look for the
+// pattern. Rejected: the full list of pieces. A matrix of 10^6 rows would cost 16 MB per message.
 #pragma once
 
 #include <canele/canele.h>
@@ -45,6 +48,8 @@ struct Run {
 
   std::size_t size() const { return count * block; }
   bool contiguous() const { return count == 1 && child == nullptr; }
+  /// Returns whether it is several equal blocks, one stride apart.
+  bool regular() const { return count > 1 && child == nullptr; }
 };
 
 /// The kind of a predefined type, for the reduction operators.

@@ -19,20 +19,21 @@ namespace {
 using PostFunction = int (*)(canele_key_t*, std::uint64_t, const canele_data_t*, const canele_access_options_t*,
                              canele_request_t*);
 
-/// Posts `length` bytes between an origin's data and a place, in blocks. A request is that of the only block, or of a
-/// flush behind all of them.
-int post_blocks(Window& window, PostFunction post, Source& source, const Place& place, std::size_t length,
-                AccessRequest* request) {
-  const canele_access_options_t options = access_options(window);
-  canele_request_t* const whole = request_of_block(place, request);
-  const int code =
-      place.each_block(length, [&](canele_key_t* key, std::uint64_t offset, std::size_t from, std::size_t bytes) {
-        const canele_data_t data = source.part(from, bytes);
-        return from_engine(post(key, offset, &data, &options, whole));
-      });
+/// Posts `length` bytes between an origin's data and a place: as one operation if the engine can describe the place,
+/// else one for each block. A request is that of the only operation, or of a flush behind all of them.
+int post_transfer(Window& window, PostFunction post, Source& source, const Place& place, std::size_t length,
+                  AccessRequest* request) {
+  canele_access_options_t options = access_options(window);
+  const bool is_only = place.is_one_block() || place.describe_strides(length, &options);
+  canele_request_t* const of_only = request_of_operation(is_only, request);
+  const auto post_part = [&](canele_key_t* key, std::uint64_t offset, std::size_t from, std::size_t bytes) {
+    const canele_data_t data = source.part(from, bytes);
+    return from_engine(post(key, offset, &data, &options, of_only));
+  };
+  const int code = is_only ? post_part(place.key(), place.offset(), 0, length) : place.each_block(length, post_part);
   source.posted(window);
   place.target()->pending.note_posted();
-  return finish_request(window, place, request, code);
+  return finish_request(window, place, is_only, request, code);
 }
 
 /// Copies between the program's data and memory of the target that is mapped here.
@@ -66,7 +67,7 @@ int transfer(Window& window, PostFunction post, const OriginData& origin, const 
   if (length == 0) return MPI_SUCCESS;
   if (const Buffer mapped = place.in_process(); mapped.memory != nullptr) return copy_directly(buffer, mapped, is_put);
   Source source(window, target.rank, buffer);
-  return post_blocks(window, post, source, place, length, request);
+  return post_transfer(window, post, source, place, length, request);
 }
 
 /// An element of a predefined type, as a call of MPI_Fetch_and_op or MPI_Compare_and_swap names it.

@@ -5,8 +5,9 @@
 // Called by api_access.cpp. Any thread. An operation is posted without a completion, and a flush of window_sync waits
 // for it. With a request, the request waits for it.
 //
-//     one block at the target    one operation of the engine; the program's data goes as it is, also with gaps
-//     a target type with gaps    one operation for each block
+//     one block at the target           one operation of the engine; the program's data goes as it is, also with gaps
+//     equal blocks at equal distances   one strided operation
+//     any other layout                  one operation for each block
 //
 // Data with gaps is described to the engine, not copied. The window keeps the description until the next flush.
 #pragma once

@@ -102,20 +102,22 @@ int post_accumulates(Window& window, const Accumulate& call, char* before, Opera
 /// Combines by operations on the program's memory.
 int accumulate_in_place(Window& window, Accumulate& call, int rank, AccessRequest* request) {
   char* const before = call.result.type == nullptr ? nullptr : first_byte(call.result);
-  canele_request_t* const whole = request_of_block(call.place, request);
+  const bool is_only = call.place.is_one_block();
+  canele_request_t* const of_only = request_of_operation(is_only, request);
   int code = MPI_SUCCESS;
   if (call.reads_only()) {
     code = post_accumulates(
         window, call, before,
-        [before](std::size_t from, std::size_t bytes) { return canele_data_contiguous(before + from, bytes); }, whole);
+        [before](std::size_t from, std::size_t bytes) { return canele_data_contiguous(before + from, bytes); },
+        of_only);
   } else {
     Source source(window, rank, call.origin);
     code = post_accumulates(
         window, call, before, [&source](std::size_t from, std::size_t bytes) { return source.part(from, bytes); },
-        whole);
+        of_only);
     source.posted(window);
   }
-  return finish_request(window, call.place, request, code);
+  return finish_request(window, call.place, is_only, request, code);
 }
 
 /// Copies an element of a predefined type between packed positions of two payloads.

@@ -3,6 +3,8 @@
 // Checks of targets, and the parts of an origin's data.
 #include "starpu_glue/mpi/window_place.hpp"
 
+#include <limits>
+
 #include "starpu_glue/mpi/error.hpp"
 #include "starpu_glue/mpi/request.hpp"
 #include "starpu_glue/mpi/window_sync.hpp"
@@ -147,11 +149,23 @@ int Place::find(Window& window, const TargetData& data, Cut cut) {
   return elements.size() != 0 && is_dynamic ? find_attached(window, data, cut) : MPI_SUCCESS;
 }
 
-int finish_request(Window& window, const Place& place, AccessRequest* request, int code) {
+bool Place::describe_strides(std::size_t length, canele_access_options_t* options) const {
+  if (!ranges_.empty()) return false;  // in the memory of several keys
+  const Run blocks = layout().layout;
+  if (!blocks.regular() || blocks.stride < 0 || length % blocks.block != 0) return false;
+  // What else the engine wants of strides: blocks that do not overlap, and numbers of 32 bits.
+  const auto stride = static_cast<std::uint64_t>(blocks.stride);
+  if (stride < blocks.block || stride > std::numeric_limits<std::uint32_t>::max()) return false;
+  options->block = blocks.block;
+  options->stride = stride;
+  return true;
+}
+
+int finish_request(Window& window, const Place& place, bool is_only, AccessRequest* request, int code) {
   if (code != MPI_SUCCESS) return code;
   if (request == nullptr) return limit_pending(window, place.rank());
   request->is_posted = true;
-  if (place.is_one_block()) return MPI_SUCCESS;
+  if (is_only) return MPI_SUCCESS;
   const canele_access_options_t options = access_options(window);
   return from_engine(canele_flush(window.engine, canele_key_rank(place.key()), &options, request->request));
 }

@@ -40,7 +40,10 @@ class Place {
     char* const memory = target_->address;
     return {memory == nullptr ? nullptr : memory + begin_, count_, type_};
   }
-  /// Returns the offset of the first byte of data that is one block.
+  /// Sets the strides of an operation on the first `length` bytes, if they are whole blocks at equal distances in the
+  /// memory of one key, in the order of their addresses. Else returns false, and changes nothing.
+  bool describe_strides(std::size_t length, canele_access_options_t* options) const;
+  /// Returns the offset of the first byte of data that is one block, or has strides.
   std::uint64_t offset() const {
     if (type_->dense) return begin_ + static_cast<std::uint64_t>(type_->single.first);
     const Payload data = layout();
@@ -125,15 +128,15 @@ class Place {
   const Type* type_ = nullptr;
 };
 
-/// Returns the request that the only block of an operation is posted with. nullptr: no request is wanted, or there are
-/// several blocks.
-inline canele_request_t* request_of_block(const Place& place, const AccessRequest* request) {
-  return request != nullptr && place.is_one_block() ? request->request : nullptr;
+/// Returns the request that the operations of a call are posted with. nullptr: no request is wanted, or the call does
+/// not post one operation only (`is_only`).
+inline canele_request_t* request_of_operation(bool is_only, const AccessRequest* request) {
+  return request != nullptr && is_only ? request->request : nullptr;
 }
-/// Completes the request of a call whose blocks are posted, with result `code`. If the only block does not have it, it
-/// is that of a flush behind all blocks. Without a request (nullptr), waits if very many operations are pending.
-/// Returns an MPI code.
-int finish_request(Window& window, const Place& place, AccessRequest* request, int code);
+/// Completes the request of a call whose operations are posted, with result `code`. If it is not that of the only
+/// operation, it becomes that of a flush behind all of them. Without a request (nullptr), waits if very many operations
+/// are pending. Returns an MPI code.
+int finish_request(Window& window, const Place& place, bool is_only, AccessRequest* request, int code);
 
 /// The data of an origin, cut into parts as the target's blocks need them.
 class Source {

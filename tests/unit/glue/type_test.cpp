@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <climits>
+#include <span>
 #include <vector>
 
 namespace {
@@ -82,6 +83,31 @@ TEST(Type, EqualBlocksAtEqualDistancesAreOneRun) {
   ASSERT_EQ(canele::mpi::make_hindexed(blocks, places, named(MPI_BYTE), &list.type), MPI_SUCCESS);
   EXPECT_EQ(list->runs().size(), 1u);
   EXPECT_EQ(list->single.count, 1000u);
+}
+
+/// Windows make one operation of such data.
+TEST(Type, APatternIsKnownWithoutASearch) {
+  const auto is_regular = [](const Type& type, std::size_t count) {
+    return Payload(nullptr, count, type).layout.regular();
+  };
+  Owned column, columns, block, cube, apart;
+  ASSERT_EQ(canele::mpi::make_vector(10, 1, 4, false, named(MPI_INT), &column.type), MPI_SUCCESS);
+  EXPECT_TRUE(is_regular(*column, 1));
+  EXPECT_FALSE(is_regular(*column, 2)) << "the second begins where the last block ends";
+  ASSERT_EQ(canele::mpi::make_resized(*column, 0, 160, &columns.type), MPI_SUCCESS);
+  EXPECT_TRUE(is_regular(*columns, 2)) << "the second goes on with the pattern";
+  const int sizes[] = {6, 8, 9}, part[] = {2, 3, 4}, start[] = {1, 2, 3};
+  const std::span matrix(sizes, 2), of_matrix(part, 2), from(start, 2);
+  ASSERT_EQ(canele::mpi::make_subarray({matrix, of_matrix, from, MPI_ORDER_C}, named(MPI_INT), &block.type),
+            MPI_SUCCESS);
+  EXPECT_TRUE(is_regular(*block, 1));
+  ASSERT_EQ(canele::mpi::make_subarray({sizes, part, start, MPI_ORDER_C}, named(MPI_INT), &cube.type), MPI_SUCCESS);
+  EXPECT_FALSE(is_regular(*cube, 1));
+  const int places[] = {0, 3, 7};
+  ASSERT_EQ(canele::mpi::make_indexed_block(places, 2, named(MPI_INT), &apart.type), MPI_SUCCESS);
+  EXPECT_FALSE(is_regular(*apart, 1));
+  EXPECT_TRUE(is_regular(named(MPI_DOUBLE_INT), 2)) << "with padding between";
+  EXPECT_FALSE(is_regular(named(MPI_INT), 2)) << "one block";
 }
 
 TEST(Type, ZeroSizes) {
