@@ -14,6 +14,7 @@
 
 #include "comm/api/active.hpp"
 #include "comm/api/api.hpp"
+#include "comm/post/send.hpp"
 #include "comm/state/payload.hpp"
 #include "comm/state/request_pool.hpp"
 
@@ -33,6 +34,22 @@ static_assert(sizeof(Sending) <= sizeof(canele_am_t) && offsetof(Sending, reques
 int sending_segments(const void* context, std::size_t offset, iovec* out, int max) {
   const auto& sending = *static_cast<const Sending*>(context);
   return message_segments({sending.head, sending.head_length}, sending.payload, offset, out, max);
+}
+
+/// Describes a whole message. A short payload is copied behind its head: the message then lies in one piece, and may
+/// leave within its post.
+canele_data_t describe(Sending& sending) {
+  const canele_data_t& payload = sending.payload;
+  const std::size_t length = sending.head_length + payload.length;
+  if (payload.segments != nullptr || length > am_head_room)
+    return canele_data_segments(sending_segments, &sending, length);
+  if (payload.length != 0) std::memcpy(sending.head + sending.head_length, payload.base, payload.length);
+  return canele_data_contiguous(sending.head, length);
+}
+
+/// Returns whether options that were not checked yet ask for nothing that a send at once does not do.
+bool may_leave_at_once(const canele_send_options_t* options) {
+  return options == nullptr || (options->struct_size == sizeof *options && options->flags == 0);
 }
 
 int check_am_header(const void* header, std::size_t length, const char* call) {
@@ -87,7 +104,7 @@ int prepare_sending(Session& active, const ActiveParts& parts, const char* call,
   if ((code = check_data(&payload, call)) != CANELE_OK) return code;
   sending.payload = payload;
   sending.head_length = write_head(parts.header, parts.header_length, parts.number, sending.head);
-  *whole = canele_data_segments(sending_segments, &sending, sending.head_length + payload.length);
+  *whole = describe(sending);
   return CANELE_OK;
 }
 
@@ -123,6 +140,12 @@ int canele_am_send(canele_session_t* session, int destination, uint64_t id, cons
   canele_data_t whole;
   code = prepare_sending(*active, {header, header_length, payload}, call, message, &whole);
   if (code != CANELE_OK) return code;
+  Request& request = request_of(&message->request);
+  if (whole.segments == nullptr && may_leave_at_once(options) &&
+      post::may_send_at_once(*active, destination, whole.length, request) &&
+      post::send_at_once(*active, destination, id, whole.base, whole.length, request)) {
+    return CANELE_OK;
+  }
   canele_send_options_t given{};
   given.struct_size = sizeof given;
   if (options != nullptr) given = *options;

@@ -126,7 +126,7 @@ int canele_post_send(canele_session_t* session, int destination, uint64_t tag, c
   if (code == CANELE_OK) code = use.begin(session, request, read.done, destination, call);
   if (code != CANELE_OK) return code;
   Session& s = session_of(session);
-  const bool plain = data->segments == nullptr && read.send.flags == 0 && read.send.header == 0;
+  const bool plain = data->segments == nullptr && read.send.flags == 0;  // all of it leaves, so its header, too
   if (plain && post::may_send_at_once(s, destination, data->length, use.request()) &&
       (read.may_finish || may_deliver_now(read.done)) &&
       post::send_at_once(s, destination, tag, data->base, data->length, use.request())) {
