@@ -2,23 +2,24 @@
 //
 // Active messages: handlers by id, fed by receives that are always posted.
 //
-// Used by active_api.cpp, and by the close of a session. Any thread; told() runs as a callback of the request. The
-// engine below the API does not know active messages. A handler keeps a few receives without a buffer posted, from any
-// source, in a session of its own. While all of them are busy, further messages wait as unexpected messages do, within
-// the limits of those.
+// Used by active_api.cpp, and by the close of a session. Any thread. The engine below the API knows only MessageTaker.
+// A handler keeps a few receives without a buffer posted, from any source, in a session of its own. While all of them
+// are busy, further messages wait as unexpected messages do, within the limits of those.
 //
-//     ActiveMessages ──▶ id ──▶ Handler ──▶ Slot × 8     post ─▶ HEADER: head is read, place() asked, buffer bound
-//       │                                                  ▲       FINALIZED: ready ─▶ its turn: arrived() ─┐
-//       └──▶ Session "active:label"                        └────────────────────────────────────────────────┘
+//     ActiveMessages ──▶ id ──▶ Handler ──▶ Slot × 8, always posted
+//       │                         │
+//       │      short message ─────┼─▶ take(): copied to a block ─────────────┐
+//       │      longer ────────────┼─▶ held(): the slot holds it ─────────────┼─▶ Mailbox ─▶ one task: serve_turn()
+//       │      end of its receive ┴─▶ ended(): slot's message is complete ───┘               └─▶ arrived(), or the
+//       queue └──▶ Session "active:label"
 //
-// Slots are matched in the order in which they were posted. One thread at a time serves them, so no handler runs on two
-// threads at a time. It serves a slot when no earlier one has an unfinished message of the same source. That keeps the
-// order of every source, and a long message delays no other source.
+// The mailbox has messages in the order in which they were matched. One thread at a time takes them out, so no handler
+// runs on two threads at a time. One turn of its task serves all messages that have come before it. A message waits
+// there if a slot has an unfinished message of its source. That keeps the order of every source, and a long message
+// delays no other source.
 //
-// If the program allows it, the thread that completes a slot calls the handler at once, whatever the other slots do.
-//
-// A short message arrives in the block of its slot, and only its end is told. A longer one is held by the slot until
-// its head is read, and its payload has a place.
+// If the program allows it, handlers are called at once: for a block by a task of its own, for a slot by the thread
+// that completes it.
 //
 // A message lies in a block (state/active_blocks). A slot whose block was kept, or is in a queue, gets another one
 // before it is posted again.
@@ -44,6 +45,9 @@
 
 #include "comm/engine/engine.hpp"
 #include "comm/state/active_blocks.hpp"
+#include "comm/state/mailbox.hpp"
+#include "comm/state/message_taker.hpp"
+#include "ltask/task.hpp"
 
 namespace canele::comm::api {
 
@@ -53,6 +57,7 @@ static_assert(am_head_room <= CANELE_HEADER_MAX);
 
 class Handler;
 struct ActiveMessages;
+struct Slot;
 
 /// The first bytes of a message.
 struct ActiveHead {
@@ -64,22 +69,30 @@ struct ActiveHead {
   std::uint64_t number() const { return word >> number_shift; }
 };
 
-/// One receive of a handler.
-struct Slot {
-  /// Decides which thread cancels: a receive is posted by its own callback, and cancelled by another thread.
-  enum class State { idle, posted, stopped };
-  static constexpr int unknown = -1;
+/// Mail of a slot.
+struct SlotMail : ActiveMail {
+  SlotMail(Kind of, Slot& from) : ActiveMail(of), slot(from) {}
+  Slot& slot;
+};
+
+/// One receive of a handler. It holds a message that is longer than a block, or that has found no block.
+struct Slot final : MessageTaker {
+  Slot() = default;
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
+  bool take(int from, std::span<const std::byte> message) override CANELE_UNDER_LOCK;
+  void held() override CANELE_UNDER_LOCK;
 
   canele_request_t request{};
   Handler* handler = nullptr;
-  std::atomic<State> state{State::idle};
-  std::atomic<int> source{unknown};  ///< of the message; unknown: none has come, or its head was not read yet
-  std::atomic<bool> ready{false};    ///< it may be served
-  bool told = false;                 ///< it holds a message for the handler
-  bool ended = false;                ///< it must not be posted again
-  bool opened = false;               ///< its message is longer than a block, or its head would be
-  ActiveBlock* block = nullptr;      ///< for heads and small payloads; nullptr: waits for one
-  ActiveBlock* large = nullptr;      ///< of a message whose payload does not fit `block`
+  SlotMail held_mail{ActiveMail::Kind::held, *this}, ended_mail{ActiveMail::Kind::ended, *this};
+  int source = 0;                ///< of the message, once its head was read
+  bool told = false;             ///< it holds a message for the handler
+  bool listed = false;           ///< its message is among those that others may wait for
+  bool complete = false;         ///< the receive has ended
+  bool ended = false;            ///< it must not be posted again
+  ActiveBlock* block = nullptr;  ///< for heads and small payloads; nullptr: waits for one
+  ActiveBlock* large = nullptr;  ///< of a message whose payload does not fit `block`
   iovec pieces[2]{};
   canele_iov_t vector{};
   canele_data_t placed{};       ///< the payload, if the program has described its place
@@ -97,7 +110,7 @@ struct ActiveTarget {
   void* user = nullptr;  ///< of the entries
 };
 
-class Handler final : public ActiveReceiver {
+class Handler final : public ActiveReceiver, private ltask::Task {
  public:
   Handler(ActiveMessages& owner, std::uint64_t id, const ActiveTarget& target);
   ~Handler();
@@ -109,29 +122,51 @@ class Handler final : public ActiveReceiver {
   void start();
   /// Cancels the receives and blocks until no callback runs.
   void stop();
+  /// Takes a message that has arrived. Returns false if a slot has to hold it.
+  bool take(int source, std::span<const std::byte> message) CANELE_UNDER_LOCK;
+  /// Adds to what the next turn handles. The handler may be freed afterwards.
+  void put(ActiveMail& mail);
 
  private:
   static constexpr std::size_t depth = 8;
-  static void on_event(canele_request_t* request, unsigned events, void* argument);
-  bool claim() override { return turns_.fetch_add(1, std::memory_order_acq_rel) == 0; }
+  static void on_end(canele_request_t* request, unsigned events, void* argument);
+  static void on_turn(ltask::Task& task);
+  static void on_concurrent_call(ltask::Task& task);
+  bool claim() override { return mailbox_.put(resume_mail_); }
   void resume() override;
-  void post(Slot& slot);
+  bool is_concurrent() const { return (target_.options.flags & CANELE_AM_CONCURRENT) != 0; }
+
+  // A turn.
+  void serve_turn();
+  void handle(ActiveMail& mail);
+  void give_back();
+  void end_turn();
+  void end_concurrent_call(ActiveBlock* block);
+  void release_hold();
+
+  // Messages, in the order of each source.
+  void handle_block(ActiveBlock& block);
+  bool waits_for_slot(int source) const;
+  void append(ActiveMail& mail);
+  void handle_now(ActiveBlock& block);
+  bool deliver(ActiveBlock& block, bool counts);
+  void handle_end(Slot& slot);
+  void handle_waiting_messages();
+
+  // Slots.
+  void post(Slot& slot) CANELE_UNDER_LOCK;
   bool post_or_wait(Slot& slot);
+  void post_again(Slot& slot);
+  bool post_waiting_slots();
+  bool begin_wait();
   void open(Slot& slot);
-  void read(Slot& slot, const canele_status_t& status);
-  void begin(Slot& slot, int source, std::size_t head_length, std::uint64_t length);
+  void begin(ActiveBlock& block, int source, std::size_t head_length, std::uint64_t length);
   void reject_malformed(int source);
   void* memory_for(Slot& slot);
   canele_data_t place(Slot& slot, std::size_t head_length);
   bool is_placed_by_program(Slot& slot);
-  bool is_concurrent() const { return (target_.options.flags & CANELE_AM_CONCURRENT) != 0; }
   void finish(Slot& slot);
-  void serve(Slot& slot);
-  void deliver(Slot& slot);
-  bool serve_one();
-  bool post_waiting();
-  bool begin_wait();
-  void serve_in_turn(std::uint32_t turns);
+  void deliver_held(Slot& slot);
 
   ActiveMessages& owner_;
   Session& session_;
@@ -139,12 +174,16 @@ class Handler final : public ActiveReceiver {
   const ActiveTarget target_;
   const std::shared_ptr<ActiveBlocks> blocks_;
   Slot slots_[depth];
-  std::atomic<std::uint32_t> turns_{1};  ///< calls of serve_in_turn that are not done; 0: no thread serves
+  Mailbox mailbox_;
+  ActiveMail resume_mail_{ActiveMail::Kind::resume}, stop_mail_{ActiveMail::Kind::stop};
+  std::atomic<std::uint32_t> holds_{1};  ///< concurrent calls under way, and 1 until all slots have ended
   // Owned by the serving thread.
-  std::vector<Slot*> posted_;   ///< in the order of their posts
-  std::vector<Slot*> waiting_;  ///< for a block, or for room in the queue
-  std::size_t live_ = depth;    ///< slots that have not ended
-  bool told_ = false;           ///< stop() is told that none is left
+  Mail *first_message_ = nullptr, *last_message_ = nullptr;  ///< held by slots, and those that wait for them; linked
+  std::vector<Slot*> waiting_;                               ///< for a block, or for room in the queue
+  ActiveBlock *served_ = nullptr, *last_served_ = nullptr;   ///< to be given back, linked
+  std::size_t passed_on_ = 0;                                ///< blocks that went to the program in this turn
+  std::size_t live_ = depth;                                 ///< slots that have not ended
+  bool stopping_ = false;
   canele_condition_t stopped_{};
 };
 
@@ -162,6 +201,8 @@ struct ActiveMessages final : ActiveReplies {
   void note_answered() { unanswered.fetch_sub(1, std::memory_order_release); }  // partner: check_calls()
 };
 
+/// Returns the length of head and header of a message; 0: they are malformed.
+std::size_t length_of_head(const std::byte* head, std::uint64_t length);
 /// Lists the pieces of a message from `offset` on: head, then payload. Returns their number, at most `max`.
 int message_segments(std::span<const std::byte> head, const canele_data_t& payload, std::size_t offset, iovec* out,
                      int max);

@@ -48,7 +48,7 @@ canele_data_t describe(Sending& sending) {
 }
 
 /// Returns whether options that were not checked yet ask for nothing that a send at once does not do.
-bool may_leave_at_once(const canele_send_options_t* options) {
+bool is_plain(const canele_send_options_t* options) {
   return options == nullptr || (options->struct_size == sizeof *options && options->flags == 0);
 }
 
@@ -141,7 +141,7 @@ int canele_am_send(canele_session_t* session, int destination, uint64_t id, cons
   code = prepare_sending(*active, {header, header_length, payload}, call, message, &whole);
   if (code != CANELE_OK) return code;
   Request& request = request_of(&message->request);
-  if (whole.segments == nullptr && may_leave_at_once(options) &&
+  if (whole.segments == nullptr && is_plain(options) &&
       post::may_send_at_once(*active, destination, whole.length, request) &&
       post::send_at_once(*active, destination, id, whole.base, whole.length, request)) {
     return CANELE_OK;
@@ -213,7 +213,7 @@ int canele_am_keep(const canele_am_message_t* message, void** payload) try {
     return error(CANELE_ESTATE, call, "the message is kept already, or its handler has returned");
   if (block.is_elsewhere || (message->payload != nullptr && message->payload != block.payload()))
     return error(CANELE_EINVAL, call, "the payload lies in memory of the program, which `place` has told");
-  if (!block.call->blocks.keep(block)) return error(CANELE_ENOMEM, call, "no memory for the next message");
+  block.call->blocks.keep(block);
   *payload = block.payload();
   return CANELE_OK;
 } catch (...) {

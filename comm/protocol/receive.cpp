@@ -15,6 +15,7 @@
 #include "comm/protocol/matched_unbound.hpp"
 #include "comm/protocol/receive_eager.hpp"
 #include "comm/protocol/send.hpp"
+#include "comm/state/message_taker.hpp"
 #include "comm/state/payload.hpp"
 #include "comm/wire/wire.hpp"
 #include "ltask/coverage.hpp"
@@ -135,8 +136,43 @@ bool store_unexpected(Context& context, Session& session, PostedNode* node, Mess
   return Verdict::ok();
 }
 
+namespace {
+
+/// Queues a receive that has just been matched, as the newest one. Returns false if there is no memory for that.
+bool wait_again(Context& context, Session& session, PostedNode& node) CANELE_UNDER_LOCK {
+  try {
+    [[maybe_unused]] const UnexpectedNode* const older = context.matcher.post(session.match, node);
+    assert(older == nullptr && "an older message would have met the receive before");
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+/// Gives a message to the taker of the receive that it has met; the receive waits again. Blocked senders are then asked
+/// for its message again: what they were asked for before is older than the receive is now. Returns false if the
+/// receive has to hold the message.
+bool give_to_taker(Context& context, Peer& peer, Session& session, const EagerMessage& message,
+                   PostedNode& node) CANELE_UNDER_LOCK {
+  MessageTaker* const taker = taker_of(request_of(node));
+  if (taker == nullptr || context.inspect_deliveries || !wait_again(context, session, node)) return false;
+  if (!taker->take(peer.rank, message.payload)) {
+    context.matcher.cancel(session.match, node);
+    return false;
+  }
+  const CountsNow counts{context, peer};
+  counts.met_posted();
+  counts.delivered(message.payload.size(), message.payload.size());
+  if (message.handle != Handle::none) acknowledge(context, peer, message.handle);
+  credit_receiver::posted(context, node);  // not before: only now is it known that the message is not kept
+  return true;
+}
+
+}  // namespace
+
 [[gnu::noinline]] Verdict store_unexpected_eager(Context& context, Peer& peer, Session& session, EagerMessage eager,
                                                  PostedNode* node) {
+  if (node != nullptr && give_to_taker(context, peer, session, eager, *node)) return Verdict::ok();
   const auto [tag, payload, handle] = eager;
   if (context.defer_filter.session == &session && node == nullptr && defers(context, peer, tag, payload.size()))
       [[unlikely]]
@@ -282,14 +318,14 @@ void discard(Context& context, Message& message) {
 void deliver_to(Context& context, Request& request, Message& message) {
   set_envelope(request, message.tag, message.source, message.length());
   context.trace(Event::receive_matched, message.source, request.session, message.tag, message.length());
-  if (!request.unbound || fits_first_buffer(request, message.length())) {
-    request.unbound = false;
+  if (!request.unbound) {
     consume(context, request, message);
     return;
   }
   CANELE_COVER(unbound_receive_holds);
   matched_unbound::add(context, request, message);
   context.publish(request, event::header);
+  if (MessageTaker* const taker = taker_of(request); taker != nullptr) taker->held();
 }
 
 void bind(Context& context, Request& request) {

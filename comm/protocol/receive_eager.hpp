@@ -107,18 +107,13 @@ inline Verdict find_session(Peer& peer, const wire::Head& head, Session*& sessio
   return credit_receiver::charge(context, peer, cost);
 }
 
-/// Returns whether a message goes into the memory that an unbound receive was posted with.
-inline bool fits_first_buffer(const Request& request, std::uint64_t length) {
-  return request.data.length != 0 && length <= request.data.length;
-}
-
 /// Does steps 4 and 5.
 template <typename Counts>
 [[gnu::always_inline]] inline Verdict match_eager(Context& context, Peer& peer, Session& session,
                                                   const EagerMessage& message, Counts& counts) {
   const Payload payload = message.payload;
   PostedNode* node = context.matcher.arrive(session.match, message.tag, peer.rank);
-  if (node == nullptr || (request_of(*node).unbound && !fits_first_buffer(request_of(*node), payload.size()))) {
+  if (node == nullptr || request_of(*node).unbound) {
     counts.kept();
     return store_unexpected_eager(context, peer, session, message, node);
   }

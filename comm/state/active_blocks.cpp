@@ -3,6 +3,7 @@
 // The blocks of active messages.
 #include "comm/state/active_blocks.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <new>
 #include <utility>
@@ -38,9 +39,38 @@ bool ActiveBlocks::has_room() {
 ActiveBlock* ActiveBlocks::take() {
   {
     const SpinGuard guard(guard_, platform_);
-    if (free_ != nullptr) return std::exchange(free_, free_->next_free);
+    if (free_ != nullptr) {
+      --spare_;
+      return std::exchange(free_, free_->next_free);
+    }
   }
   return ActiveBlock::make(ActiveBlock::small);
+}
+
+ActiveBlock* ActiveBlocks::take_arrived(bool counts) {
+  const SpinGuard guard(guard_, platform_);
+  if (counts && enqueued_ >= most_enqueued) return nullptr;
+  if (free_ == nullptr) {
+    ran_dry_ = true;
+    return nullptr;
+  }
+  if (counts) ++enqueued_;
+  return std::exchange(free_, free_->next_free);
+}
+
+void ActiveBlocks::begin_turn() {
+  std::size_t missing = 0;
+  {
+    const SpinGuard guard(guard_, platform_);
+    waits_ = false;
+    if (std::exchange(ran_dry_, false)) spare_wanted_ = std::min(2 * spare_wanted_, most_spare);
+    if (spare_ < spare_wanted_) missing = spare_wanted_ - spare_;
+  }
+  for (; missing != 0; --missing) {
+    ActiveBlock* const block = ActiveBlock::make(ActiveBlock::small);
+    if (block == nullptr) return;
+    put(block);
+  }
 }
 
 bool ActiveBlocks::begin_wait(bool for_block) {
@@ -49,23 +79,14 @@ bool ActiveBlocks::begin_wait(bool for_block) {
   return waits_;
 }
 
-void ActiveBlocks::end_wait() {
-  const SpinGuard guard(guard_, platform_);
-  waits_ = false;
+void ActiveBlocks::keep(ActiveBlock& block) {
+  std::exchange(block.call, nullptr)->kept = true;
+  block.blocks = shared_from_this();
 }
 
-bool ActiveBlocks::keep(ActiveBlock& block) {
-  ActiveCall& call = *block.call;
-  if (!block.large && (call.replacement = take()) == nullptr) return false;
-  call.kept = true;
-  block.call = nullptr;
+void ActiveBlocks::enqueue(ActiveBlock& block, CompletionQueue& queue, bool counts) {
   block.blocks = shared_from_this();
-  return true;
-}
-
-void ActiveBlocks::enqueue(ActiveBlock& block, CompletionQueue& queue) {
-  block.blocks = shared_from_this();
-  {
+  if (counts) {
     const SpinGuard guard(guard_, platform_);
     ++enqueued_;
   }
@@ -94,6 +115,18 @@ void ActiveBlocks::put(ActiveBlock* block) {
   const SpinGuard guard(guard_, platform_);
   block->next_free = free_;
   free_ = block;
+  ++spare_;
+}
+
+void ActiveBlocks::put_back(ActiveBlock& first, ActiveBlock& last) {
+  const SpinGuard guard(guard_, platform_);
+  last.next_free = free_;
+  free_ = &first;
+}
+
+void ActiveBlocks::passed_on(std::size_t count) {
+  const SpinGuard guard(guard_, platform_);
+  spare_ -= count;
 }
 
 void ActiveBlocks::give_back(ActiveBlock& block) {

@@ -136,7 +136,8 @@ struct Outcome {
     relay_buffer,      ///< a receive into memory of the engine.
     buffered,          ///< not a multicast: a buffered::BufferedSend.
     one_sided,         ///< an operation of the program on the memory of a peer; see state/one_sided.hpp.
-    one_sided_reply    ///< a PooledRequest: the answer to a get.
+    one_sided_reply,   ///< a PooledRequest: the answer to a get.
+    taker              ///< a receive without a buffer; its argument is a MessageTaker. See state/message_taker.hpp.
   };
 
   std::atomic<std::uint64_t> word;
@@ -151,7 +152,7 @@ struct Outcome {
   Stage stage;  ///< changed by transition(); a post writes it with its neighbours.
   // These are flags, because each of them holds in several states.
   bool synchronous;  ///< send: finalized only after the match. Fixed at post.
-  bool unbound;      ///< receive without a buffer, or with one for short messages. Until a buffer is bound.
+  bool unbound;      ///< receive without a buffer. Until one is bound.
   bool rendezvous;   ///< send: goes by RTS. Fixed once the send has joined a backlog.
   bool cancelled;    ///< how it ended.
   bool copying;      ///< a local task copies chunks of it, even if it streams; see rendezvous/shared_copy.hpp.

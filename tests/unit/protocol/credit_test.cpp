@@ -498,5 +498,33 @@ TEST_F(Credit, ALimitThatIsTooSmallIsRefused) {
   EXPECT_NE(why.find("CANELE_UNEXPECTED_MEMORY is 20480 bytes; 2 ranks need at least 32768"), std::string::npos) << why;
 }
 
+/// Active messages of rank 2 are taken by receives that are queued anew each time. One of rank 0, which has no credit,
+/// is still asked for.
+TEST_F(Credit, ABlockedActiveMessageComesBesideThoseOfAnotherRank) {
+  constexpr std::uint64_t id = 9, kept = 400;
+  constexpr int in_between = 32;
+  start(3);
+  int arrived[3] = {};
+  const auto count = [](const canele_am_message_t* message, void* counts) {
+    ++static_cast<int*>(counts)[message->source];
+  };
+  const canele_am_handler_t handler = {sizeof handler, count, nullptr, arrived};
+  ASSERT_EQ(canele_am_register(s_[1], id, &handler), CANELE_OK);
+  send(0, 1, 0, kept, 1000);
+  settle();
+  ASSERT_GT(credit_blocked_most(0), 0u);
+  canele_am_t message{};
+  for (int i = 1; i <= in_between; ++i) {
+    ASSERT_EQ(canele_am_send(s_[2], 1, id, nullptr, 0, nullptr, nullptr, &message), CANELE_OK);
+    ASSERT_TRUE(job_->finish(message.request) && job_->until([&] { return arrived[2] == i; }));
+  }
+  ASSERT_EQ(canele_am_send(s_[0], 1, id, nullptr, 0, nullptr, nullptr, &message), CANELE_OK);
+  EXPECT_TRUE(job_->until([&] { return arrived[0] == 1; }));
+  for (std::uint64_t i = 0; i < kept; ++i) receive(1, 0, i, CANELE_TAG_EXACT, i, 1000);
+  EXPECT_TRUE(job_->finish(message.request));
+  EXPECT_EQ(canele_am_unregister(s_[1], id), CANELE_OK);
+  finish_sends();
+}
+
 }  // namespace
 }  // namespace canele::test

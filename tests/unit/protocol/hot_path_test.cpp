@@ -4,6 +4,7 @@
 //
 // malloc, pthread_mutex_lock and the system calls that could be made are interposed in this program. Sanitizer builds
 // have their own interposers, so the counts are not taken there.
+#include <canele/active_message.h>
 #include <canele/one_sided.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -15,6 +16,7 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -173,6 +175,31 @@ TEST_P(HotPath, NonePerShortPut) {
   EXPECT_TRUE(job_.finish(flush));
   EXPECT_EQ(canele_key_close(key), CANELE_OK);
   EXPECT_EQ(canele_memory_free(memory), CANELE_OK);
+}
+
+/// Short active messages, sent with a request and without.
+TEST_P(HotPath, NonePerShortActiveMessage) {
+  struct Arrivals {
+    std::vector<std::uint8_t>& in;
+    int count;
+  } arrivals{in_, 0};
+  const auto arrived = [](const canele_am_message_t* message, void* argument) {
+    auto& all = *static_cast<Arrivals*>(argument);
+    std::memcpy(all.in.data(), message->payload, message->payload_length);
+    ++all.count;
+  };
+  const canele_am_handler_t handler = {sizeof handler, arrived, nullptr, &arrivals};
+  ASSERT_EQ(canele_am_register(s_[1], 1, &handler), CANELE_OK);
+  canele_am_t message{};
+  const canele_data_t data = canele_data_contiguous(out_.data(), 8);
+  int sent = 0;
+  count(8, [&](int) {
+    canele_am_send(s_[0], 1, 1, nullptr, 0, &data, nullptr, &message);
+    while (canele_am_inject(s_[0], 1, 1, nullptr, 0, out_.data(), 8) == CANELE_EAGAIN) job_.step_all();
+    for (sent += 2; arrivals.count != sent;) job_.step_all();
+    canele_wait(&message.request, nullptr);
+  });
+  EXPECT_EQ(canele_am_unregister(s_[1], 1), CANELE_OK);
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, HotPath, testing::Values("fifo", "aggregate", "priority"),
