@@ -97,7 +97,7 @@ def run(program, environment, directory):
     """Runs the program under callgrind and returns its dumps. The environment is this one only: names in it move the
     stack.
     """
-    command = ["valgrind", *OPTIONS, f"--callgrind-out-file={directory}/counts", program]
+    command = ["valgrind", *OPTIONS, f"--callgrind-out-file={directory}/counts", str(program)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"exit code {done.returncode} of {' '.join(command)}:\n{done.stdout}{done.stderr}")

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <thread>
 
+#include "active.hpp"
 #include "collectives.hpp"
 #include "comm/engine/poll_yield.hpp"
 #include "counting.hpp"
@@ -183,4 +184,5 @@ int main() {
   canele::test::budget::count_all();
   canele::test::budget::count_collectives();
   canele::test::budget::count_one_sided();
+  canele::test::budget::count_active();
 }
