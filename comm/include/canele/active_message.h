@@ -55,7 +55,7 @@ CANELE_API int canele_am_open(canele_session_t *session, uint64_t id, canele_que
 /** Keeps the message that a handler's `arrived` is called with. Called within that call. *payload is where the payload
  * lies (aligned to 16 bytes); it belongs to the program until canele_am_release. No copy is made. CANELE_ESTATE: the
  * call has returned, or the message is kept already. CANELE_EINVAL: `place` gave the memory, which is the program's
- * anyway; so did place_data. CANELE_ENOMEM: the message is not kept. */
+ * anyway; so did place_data. */
 CANELE_API int canele_am_keep(const canele_am_message_t *message, void **payload);
 
 /** Returns the header of a message that the program keeps, and writes its length in bytes to *length (may be NULL).
