@@ -92,7 +92,7 @@ struct Capabilities {
   std::size_t rma_min = 0;              ///< in bytes; below it, bulk_send() costs both ends less than rma().
   std::size_t rma_min_shared_core = 0;  ///< replaces rma_min where compute threads want this end's core: each piece
                                         ///< of a stream then costs a thread switch, which one copy avoids.
-  bool rma_min_is_guess = false;        ///< the engine measures from which length on rma() is quicker.
+  bool rma_min_is_guess = false;        ///< the engine measures which is better, and ignores rma_min.
   std::size_t broadcast_segment = 0;    ///< most bytes that register_memory() for `all_peers` takes; 0: not supported.
   std::size_t rkey_size =
       0;                 ///< largest memory key that register_memory() writes, in bytes; at most MemoryKey::max_size.

@@ -52,17 +52,15 @@ bool read_rma_min(DriverContext& context, int* from, std::string* reason) {
          net::read_number(context, "EXPERT_SHM_CMA_MIN", "0", 0, "auto, or bytes", from, reason);
 }
 
-/// Sets the lengths from which cross-memory attach is used. Long messages use it in any case: one end can copy alone
-/// while the other computes. Shorter ones use it where other threads want the core, which measurably helps applications
-/// such as StarPU's Cholesky. A broadcast segment is worthwhile where the kernel's copy costs more than two copies by
-/// memcpy().
+/// Sets from which length on cross-memory attach is used: `set`, or -1: as the engine measures. Where other threads
+/// want the core, shorter messages are left to shared buffers if the kernel's copy costs more than two copies by
+/// memcpy(); a broadcast segment is worthwhile then, too.
 void choose_rma_min(DriverContext& context, int set, const std::string& segment, Capabilities* can) {
-  constexpr std::size_t long_message = 512 * 1024, worth_a_switch = 64 * 1024;
+  constexpr std::size_t worth_a_switch = 64 * 1024;
   const bool dear = set < 0 && dearer_than_two_copies(context);
-  const auto otherwise = static_cast<std::size_t>(std::max(set, 0));
-  can->rma_min = dear ? long_message : otherwise;
   can->rma_min_is_guess = set < 0;
-  can->rma_min_shared_core = dear ? worth_a_switch : otherwise;
+  can->rma_min = static_cast<std::size_t>(std::max(set, 0));
+  can->rma_min_shared_core = dear ? worth_a_switch : can->rma_min;
   can->broadcast_segment = segment == "on" || (segment == "auto" && dear) ? BroadcastSegment::longest : 0;
 }
 
