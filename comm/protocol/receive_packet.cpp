@@ -14,7 +14,7 @@ namespace canele::comm::receive_path {
 [[gnu::noinline]] Verdict other_packet(Context& context, Peer& peer, wire::Head first, Payload bytes) {
   context.trace(Event::packet_received, peer.rank, nullptr, 0, bytes.size());
   if (first.type == wire::Type::put && first.size == bytes.size() - sizeof first && first.size != wire::long_size) {
-    CANELE_COVER(packet_is_one_put);
+    CANELE_COVER(one_sided_put_alone);
     return one_sided::on_put(context, peer, first, bytes.subspan(sizeof first));
   }
   if (const Payload payload = wire::one_long_eager(first, bytes); !payload.empty()) {
