@@ -102,9 +102,7 @@ using ActiveSteps = std::vector<Step<ActiveWorld>>;
 
 void count_case(const std::string& name, ActiveWorld& w, std::size_t in_a_row, const ActiveSteps& steps) {
   w.count = in_a_row;
-  for (int i = 0; i < 100; ++i) {
-    for (const Step<ActiveWorld>& step : steps) step.run(w);
-  }
+  warm_up(w, steps, 100);
   count(name, w, steps, static_cast<int>(in_a_row));
 }
 
@@ -113,9 +111,7 @@ void connect(ActiveWorld& w) {
   send(w);
   w.job.until([&] { return w.arrived == w.sent; });
   finish(w);
-  for (const int rank : {0, 1}) w.job.engine(rank).enable_lock_bias(true);
-  constexpr int enough = 5000;
-  for (int i = 0; i < enough; ++i) w.job.step_all();
+  own_the_locks(w.job);
 }
 
 }  // namespace

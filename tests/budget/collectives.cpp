@@ -86,9 +86,7 @@ void finish_reduction(Pair& p) {
 using PairSteps = std::vector<Step<Pair>>;
 
 void count_case(const std::string& name, Pair& p, const PairSteps& steps) {
-  for (int i = 0; i < 1000; ++i) {
-    for (const Step<Pair>& step : steps) step.run(p);
-  }
+  warm_up(p, steps, 1000);
   count(name, p, steps, p.row);
 }
 
@@ -96,9 +94,7 @@ void count_case(const std::string& name, Pair& p, const PairSteps& steps) {
 void connect(Pair& p) {
   for (const int rank : {0, 1}) canele_ibarrier(p.group[rank], nullptr, &p.request[rank]);
   must(p.job.finish(p.request[0]) && p.job.finish(p.request[1]), "no connection");
-  for (const int rank : {0, 1}) p.job.engine(rank).enable_lock_bias(true);
-  constexpr int enough = 5000;
-  for (int i = 0; i < enough; ++i) p.job.step_all();
+  own_the_locks(p.job);
 }
 
 }  // namespace

@@ -53,6 +53,23 @@ template <typename World>
   CALLGRIND_TOGGLE_COLLECT;
 }
 
+/// Runs all steps for some rounds, so that caches, pools and tables are as in the steady state.
+template <typename World>
+void warm_up(World& world, const std::vector<Step<World>>& steps, int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    for (const Step<World>& step : steps) step.run(world);
+  }
+}
+
+/// Biases the lock of each engine of a job to this thread, which then enters it by plain stores
+/// (ltask/submit_lock.hpp).
+template <typename Job>
+void own_the_locks(Job& job) {
+  for (int rank = 0; rank < job.size(); ++rank) job.engine(rank).enable_lock_bias(true);
+  constexpr int enough = 5000;  // steps in a row
+  for (int i = 0; i < enough; ++i) job.step_all();
+}
+
 /// Counts each step in turn, over `rounds` rounds. Dumps the counts of a step as "CASE STEP ROUNDS MESSAGES".
 template <typename World>
 void count(const std::string& name, World& world, const std::vector<Step<World>>& steps, int messages_a_round,

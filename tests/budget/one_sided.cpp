@@ -75,9 +75,7 @@ using AccessSteps = std::vector<Step<Access>>;
 
 void count_case(const std::string& name, Access& a, std::size_t in_a_row, const AccessSteps& steps) {
   a.count = in_a_row;
-  for (int i = 0; i < 100; ++i) {
-    for (const Step<Access>& step : steps) step.run(a);
-  }
+  warm_up(a, steps, 100);
   count(name, a, steps, static_cast<int>(in_a_row));
 }
 
@@ -86,9 +84,7 @@ void connect(Access& a) {
   put(a);
   flush(a);
   finish(a);
-  for (const int rank : {0, 1}) a.job.engine(rank).enable_lock_bias(true);
-  constexpr int enough = 5000;
-  for (int i = 0; i < enough; ++i) a.job.step_all();
+  own_the_locks(a.job);
 }
 
 }  // namespace

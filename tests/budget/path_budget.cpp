@@ -121,13 +121,6 @@ void exchange(World& w, const Steps& steps, int rounds) {
   }
 }
 
-/// Biases each engine's lock to this thread, which then enters it by plain stores (ltask/submit_lock.hpp).
-void own_the_locks(World& w) {
-  for (int rank = 0; rank < w.job.size(); ++rank) w.job.engine(rank).enable_lock_bias(true);
-  constexpr int enough = 5000;  // steps in a row
-  for (int i = 0; i < enough; ++i) w.job.step_all();
-}
-
 /// Makes the locks be taken by atomic operations, as beside a worker or where threads share an engine.
 void share_the_locks(World& w) {
   for (int rank = 0; rank < w.job.size(); ++rank) w.job.engine(rank).enable_lock_bias(false);
@@ -159,7 +152,7 @@ void count_large(const std::string& name, World& w) {
 void prepare(World& w) {
   const Steps whole = {{nullptr, post}, {nullptr, send}, {nullptr, both}};
   exchange(w, whole, 64);
-  own_the_locks(w);
+  own_the_locks(w.job);
   exchange(w.with(large), whole, 8);
 }
 
