@@ -181,14 +181,21 @@ class TxRing {
   }
 
   /// Returns true, once, if a stream would gain from all of the ring: the caller populates the channel, then whole().
-  bool wants_whole() { return std::exchange(wants_whole_, false); }
+  bool wants_whole() {
+    if (extent_ != Extent::wanted) return false;
+    extent_ = Extent::asked;
+    return true;
+  }
   /// Reports that all of the channel has memory.
-  void whole() { whole_ = true; }
+  void whole() { extent_ = Extent::whole; }
 
   /// Asks the receiver to ring when it makes room; see Channel::starved.
   void set_starved(bool starved) { store_for_sleeper(channel_->starved, starved ? 1u : 0u, strict_); }
 
  private:
+  /// What of the channel has memory: the front, or all. Between: a stream wants all, and the caller has been asked.
+  enum class Extent : std::uint8_t { front, wanted, asked, whole };
+
   bool has_line() const { return lines_sent_ - lines_free_ < line_count; }
   bool has_lines(std::size_t count) const { return lines_sent_ - lines_free_ + count <= line_count; }
   /// Returns true if a line announces the next record in the data ring; otherwise the record's own word does.
@@ -233,8 +240,8 @@ class TxRing {
   /// Returns whether the next record begins the ring again. Called where a record has left the front of the ring.
   [[gnu::noinline]] bool turns(std::size_t record) {
     const bool answered = is_answered(record);
-    if (!answered && !whole_ && !asked_) asked_ = wants_whole_ = true;
-    return answered || !whole_;
+    if (!answered && extent_ == Extent::front) extent_ = Extent::wanted;
+    return answered || extent_ != Extent::whole;
   }
 
   /// Returns true if packets are short and answered one by one. They stay in the front of the ring, in the caches next
@@ -282,9 +289,7 @@ class TxRing {
   bool some_hold_bytes_ = false;
   bool chain_ = true;  ///< an empty word lies at at_, and the receiver watches it
   bool broken_ = false;
-  bool whole_ = false;  ///< all of the channel has memory.
-  bool asked_ = false;  ///< wants_whole_ has been set.
-  bool wants_whole_ = false;
+  Extent extent_ = Extent::front;
   std::uint32_t head_ = 0;                        ///< bytes of the data ring ever used, skipped ends included.
   std::uint32_t tail_ = 0;                        ///< bytes of it free again.
   std::size_t at_ = 0;                            ///< where the last record ended.
