@@ -25,7 +25,7 @@ void transfer_done(Context& context, RmaCopy& copy) {
     receive_path::fail_receive(context, *copy.request, peer.error);
   } else if (copy.status == drivers::Status::ok) {
     CANELE_COVER(get_done);
-    if (copy.costs != nullptr) copy.costs->kernel_copied(copy.want, copy.want, copy.copied_ns);
+    copy.note_cost();
     fin(context, peer, copy.handle, CANELE_OK);
     context.counters.add(Counter::rma_get_bytes, copy.want);
     context.trace(Event::bulk_received, peer.rank, copy.request->session, copy.request->status_tag, copy.want);

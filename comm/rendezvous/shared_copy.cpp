@@ -161,8 +161,7 @@ void copy_finished(Context& context, RmaCopy& copy) {
   const bool receives = copy.op == RmaOp::get;
   Peer& peer = *copy.peer;
   if (receives) context.counters.add(Counter::rma_get_bytes, copy.offset);
-  if (copy.costs != nullptr && copy.status == Status::ok)
-    copy.costs->kernel_copied(copy.want, copy.offset, copy.copied_ns);
+  copy.note_cost();
   if (!receives) context.counters.add(Counter::rma_put_bytes, copy.offset);
   Request* request = (receives ? context.transfers : context.sends).find(copy.own);
   if (request != nullptr && request->copying) {

@@ -39,6 +39,11 @@ struct RmaCopy : DriverToken, TransferDoneOp, ltask::Task {
   std::uint64_t copied_ns = 0;  ///< duration of the copies so far, in nanoseconds, if it is noted
   RmaCopy* next_free = nullptr;
 
+  /// Notes what this end's copies have cost, if they have all succeeded.
+  void note_cost() CANELE_UNDER_LOCK {
+    if (costs != nullptr && status == drivers::Status::ok) costs->kernel_copied(want, offset, copied_ns);
+  }
+
   // Shared copies only. `handle` is then the peer's name for its end.
   ChunkClaims claims;
   drivers::RmaOp op = drivers::RmaOp::get;
