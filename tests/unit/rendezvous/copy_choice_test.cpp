@@ -32,21 +32,8 @@ class CopyChoice : public rtrs::Rtrs {
 
   /// Moves a message. Returns how many of its bytes the kernel has copied.
   std::uint64_t copied_by_kernel(bool posted_first) {
-    const auto copied = [&] { return count(0, comm::Counter::rma_put_bytes) + count(1, comm::Counter::rma_get_bytes); };
     const std::uint64_t before = copied();
-    const rtrs::Words out = rtrs::word_pattern(size, ++seed_);
-    rtrs::Words in(size / 8);
-    if (posted_first) {
-      post(&received_, in);
-      step(0);
-      send(&sent_, out);
-    } else {
-      send(&sent_, out);
-      step(1);
-      post(&received_, in);
-    }
-    expect_received(received_, in, out);
-    EXPECT_TRUE(job_.finish(sent_));
+    move(rtrs::word_pattern(size, ++seed_), posted_first);
     return copied() - before;
   }
 
@@ -71,14 +58,8 @@ TEST_F(CopyChoice, TriesBothWays) {
 
 TEST_F(CopyChoice, AReceiveThatWillBeStreamedSendsNoRtr) {
   note(1000, 10);
-  const rtrs::Words out = rtrs::word_pattern(size, 9);
-  rtrs::Words in(size / 8);
-  post(&received_, in);
-  step(0);
+  EXPECT_EQ(copied_by_kernel(true), 0u);
   EXPECT_EQ(rtrs_to(0), nullptr);
-  send(&sent_, out);
-  expect_received(received_, in, out);
-  ASSERT_TRUE(job_.finish(sent_));
 }
 
 }  // namespace

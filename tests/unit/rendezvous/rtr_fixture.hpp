@@ -56,12 +56,29 @@ class Rtrs : public testing::Test {
     for (int i = 0; i < times; ++i) job_.engine(rank).step();
   }
   std::uint64_t count(int rank, comm::Counter counter) { return job_.engine(rank).counters.read(counter); }
+  /// Returns how many bytes of the messages from rank 0 to rank 1 the kernel has copied.
+  std::uint64_t copied() { return count(0, comm::Counter::rma_put_bytes) + count(1, comm::Counter::rma_get_bytes); }
   const comm::RtrTable* rtrs_to(int rank) { return job_.engine(rank).peer(1 - rank).rtr_table.get(); }
   void expect_received(canele_request_t& request, const Words& into, const Words& sent) {
     ASSERT_TRUE(job_.finish(request));
     EXPECT_EQ(status_of(request).error, CANELE_OK);
     EXPECT_EQ(status_of(request).length, sent.size() * 8);
     EXPECT_EQ(into, sent);
+  }
+  /// Moves a message. Its receive is posted first, or its announcement comes first.
+  void move(const Words& out, bool posted_first) {
+    Words in(out.size());
+    if (posted_first) {
+      post(&received_, in);
+      step(0);
+      send(&sent_, out);
+    } else {
+      send(&sent_, out);
+      step(1);
+      post(&received_, in);
+    }
+    expect_received(received_, in, out);
+    ASSERT_TRUE(job_.finish(sent_));
   }
 
   /// Checks that the large receive gets the 64 bytes that were sent first, and the second one what is sent now.
