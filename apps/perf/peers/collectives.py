@@ -114,10 +114,7 @@ def parse_arguments():
 
 def measure(options):
     """Builds, runs, reports. Returns exit code 1 if a wanted contender failed in its run."""
-    contenders = peers.gather((name, make_contender(options, name)) for name in options.contenders)
-    if not contenders:
-        print("collectives.py: no contender is left to compare", file=sys.stderr)
-        return 1
+    contenders = peers.make_wanted(options, make_contender)
     failures = run_rounds(options, contenders)
     about = {key: getattr(options, key) for key in ("driver", "rounds", "batches")}
     result = {**about, "contenders": [one.name for one in contenders], "rows": summarise(options, contenders)}

@@ -284,6 +284,14 @@ def gather(made):
     return found
 
 
+def make_wanted(options, make):
+    """Returns the available ones of options.contenders; `make` makes one. Ends the program if there is none."""
+    found = gather((name, make(options, name)) for name in options.contenders)
+    if not found:
+        sys.exit(f"{os.path.basename(sys.argv[0])}: no contender is left to compare")
+    return found
+
+
 def make_canele(options, name="canele", before=()):
     """Returns ours; None and the reason if it is not available."""
     program = find_tool(options.prefix, "canele-perf")

@@ -151,10 +151,7 @@ def parse_arguments():
 
 def measure(options):
     """Builds, runs, reports. Returns exit code 1 if a wanted contender failed in its run."""
-    contenders = peers.gather((name, make_contender(options, name)) for name in options.contenders)
-    if not contenders:
-        print("progress.py: no contender is left to compare", file=sys.stderr)
-        return 1
+    contenders = peers.make_wanted(options, make_contender)
     failures = run_rounds(options, contenders)
     about = {key: getattr(options, key) for key in ("benchmark", "driver", "ranks", "rounds")}
     command_line.deliver(options, options.benchmark, {**about, "rows": summarise(options, contenders)}, print_report)

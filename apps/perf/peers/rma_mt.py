@@ -270,10 +270,7 @@ def parse_arguments(words=None):
 
 def measure(options):
     """Builds, runs, reports. Returns exit code 1 if ours failed at a point, or no contender is left."""
-    contenders = peers.gather((name, make_contender(options, name)) for name in options.contenders)
-    if not contenders:
-        print("rma_mt.py: no contender is left to compare", file=sys.stderr)
-        return 1
+    contenders = peers.make_wanted(options, make_contender)
     run_rounds(options, contenders)
     sends = measure_sends(options) if options.sends else {}
     result = result_of(options, [one.name for one in contenders], summarise(options, contenders), sends)
