@@ -2,7 +2,7 @@
 //
 // MPI_Comm_ and MPI_Group_ functions. Called from any thread.
 //
-// Handles are ints, so the Fortran handle of a communicator is the handle itself.
+// The Fortran handle of a communicator is the number of the handle, which fits an INTEGER.
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -294,8 +294,8 @@ extern "C" int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
   Communicator* found = nullptr;
   int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS && handler != MPI_ERRORS_ARE_FATAL && handler != MPI_ERRORS_RETURN) {
-    code = fail(MPI_ERR_ARG, "0x%x is not an error handler; expected: MPI_ERRORS_ARE_FATAL or MPI_ERRORS_RETURN",
-                static_cast<unsigned>(handler));
+    code = fail(MPI_ERR_ARG, "0x%zx is not an error handler; expected: MPI_ERRORS_ARE_FATAL or MPI_ERRORS_RETURN",
+                handle_bits(handler));
   }
   if (code == MPI_SUCCESS) found->set_error_handler(handler);
   return call.end(code, found);
@@ -314,10 +314,10 @@ extern "C" int PMPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* handler) 
 }
 CANELE_MPI_NAME(Comm_get_errhandler);
 
-extern "C" MPI_Fint PMPI_Comm_c2f(MPI_Comm comm) { return comm; }
+extern "C" MPI_Fint PMPI_Comm_c2f(MPI_Comm comm) { return static_cast<MPI_Fint>(handle_bits(comm)); }
 CANELE_MPI_NAME(Comm_c2f);
 
-extern "C" MPI_Comm PMPI_Comm_f2c(MPI_Fint comm) { return comm; }
+extern "C" MPI_Comm PMPI_Comm_f2c(MPI_Fint comm) { return to_handle<MPI_Comm>(comm); }
 CANELE_MPI_NAME(Comm_f2c);
 
 extern "C" int PMPI_Group_size(MPI_Group group, int* size) {

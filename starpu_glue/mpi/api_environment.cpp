@@ -17,11 +17,22 @@
 #include "starpu_glue/mpi/communicator.hpp"
 #include "starpu_glue/mpi/state.hpp"
 
+namespace canele::mpi {
+namespace {
+
+bool is_thread_level(int level) {
+  return level == MPI_THREAD_SINGLE || level == MPI_THREAD_FUNNELED || level == MPI_THREAD_SERIALIZED ||
+         level == MPI_THREAD_MULTIPLE;
+}
+
+}  // namespace
+}  // namespace canele::mpi
+
 using namespace canele::mpi;
 
 extern "C" int PMPI_Init_thread(int*, char***, int required, int* provided) {
   const Call call = Call::any_time("MPI_Init_thread");
-  if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE) {
+  if (!is_thread_level(required)) {
     return call.end(
         fail(MPI_ERR_ARG, "thread level %d; expected: one of MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE", required));
   }

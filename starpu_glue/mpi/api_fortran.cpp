@@ -3,9 +3,9 @@
 // The Fortran names of a few MPI functions: start, end, ranks, time, version. Configure checks call them, and so do
 // Fortran main programs around a library in C. The names follow gfortran: lower case with an underscore appended.
 //
-// Reached through mpif.h or the module mpi. Called from the same threads as the C functions. A communicator is an
-// integer in C, too, so nothing is converted. Texts are padded with blanks. Their lengths are hidden arguments after
-// all others.
+// Reached through mpif.h or the module mpi. Called from the same threads as the C functions. An
+// integer of Fortran that names a communicator is the number of its handle. Texts are padded with blanks. Their lengths
+// are hidden arguments after all others.
 #include <mpi.h>
 
 #include <algorithm>

@@ -20,7 +20,7 @@ int get_type(MPI_Datatype handle, Type** found) {
   *found = find_type(handle);
   if (*found != nullptr) return MPI_SUCCESS;
   if (handle == MPI_DATATYPE_NULL) return fail(MPI_ERR_TYPE, "the datatype is MPI_DATATYPE_NULL");
-  return fail(MPI_ERR_TYPE, "0x%x is not a datatype, or was freed", static_cast<unsigned>(handle));
+  return fail(MPI_ERR_TYPE, "0x%zx is not a datatype, or was freed", handle_bits(handle));
 }
 
 int check_count(int count) {

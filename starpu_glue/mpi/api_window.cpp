@@ -2,7 +2,7 @@
 //
 // MPI_Win_ functions of windows as objects, MPI_Alloc_mem and MPI_Free_mem. Called from any thread.
 //
-// Handles are ints, so the Fortran handle of a window is the handle itself.
+// The Fortran handle of a window is the number of the handle, which fits an INTEGER.
 #include "starpu_glue/mpi/api_window.hpp"
 
 #include <cstdlib>
@@ -179,8 +179,8 @@ extern "C" int PMPI_Win_get_info(MPI_Win window, MPI_Info* info) {
 }
 CANELE_MPI_NAME(Win_get_info);
 
-extern "C" MPI_Fint PMPI_Win_c2f(MPI_Win window) { return window; }
+extern "C" MPI_Fint PMPI_Win_c2f(MPI_Win window) { return static_cast<MPI_Fint>(handle_bits(window)); }
 CANELE_MPI_NAME(Win_c2f);
 
-extern "C" MPI_Win PMPI_Win_f2c(MPI_Fint window) { return window; }
+extern "C" MPI_Win PMPI_Win_f2c(MPI_Fint window) { return to_handle<MPI_Win>(window); }
 CANELE_MPI_NAME(Win_f2c);

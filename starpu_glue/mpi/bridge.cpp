@@ -72,8 +72,7 @@ extern "C" int canele_mpi_data_get(canele_mpi_elements_t* elements, const void* 
   if (call.rejected()) return call.end(reject_in_child());
   if (const int code = given({{"elements", elements}, {"data", data}}); code != MPI_SUCCESS) return call.end(code);
   Type* const found = find_type(type);
-  if (found == nullptr)
-    return call.end(fail(MPI_ERR_TYPE, "0x%x is not a datatype, or was freed", static_cast<unsigned>(type)));
+  if (found == nullptr) return call.end(fail(MPI_ERR_TYPE, "0x%zx is not a datatype, or was freed", handle_bits(type)));
   if (count < 0) return call.end(fail(MPI_ERR_COUNT, "count is %d; expected: at least 0", count));
   if (buffer == nullptr && found->size * static_cast<std::size_t>(count) != 0 && found->true_lower == 0)
     return call.end(fail(MPI_ERR_BUFFER, "buffer is NULL for %d elements", count));

@@ -33,7 +33,6 @@ namespace {
 constinit std::atomic<std::uint64_t> next_number{1};
 constinit std::mutex lock;  // guards the list of all communicators, and names
 constinit Communicator* all = nullptr;
-constexpr MPI_Comm kPredefined[] = {MPI_COMM_WORLD, MPI_COMM_SELF};
 
 std::string derived_label(int leader, std::uint64_t number) {
   return "mpi." + std::to_string(leader) + "." + std::to_string(number);
@@ -46,7 +45,7 @@ int open_session(canele_engine_t* engine, const std::string& label, unsigned fla
 /// Makes a predefined communicator under its handle. The handle becomes valid when nothing can fail any more.
 int create_predefined(canele_engine_t* engine, RanksPointer ranks, int rank, MPI_Comm handle, const char* label,
                       const char* name, Communicator** made) {
-  std::atomic<Communicator*>* slot = communicators_pool.reserved(handle_index(handle));
+  std::atomic<Communicator*>* slot = communicators_pool.reserved(handle);
   if (slot == nullptr) return fail(MPI_ERR_NO_MEM, "no memory for handles of communicators");
   const int code = Communicator::create(engine, std::move(ranks), rank, label, made);
   if (code != MPI_SUCCESS) return code;
@@ -207,7 +206,7 @@ int get_communicator(MPI_Comm handle, Communicator** found) {
   *found = find_communicator(handle);
   if (*found != nullptr) return MPI_SUCCESS;
   if (handle == MPI_COMM_NULL) return fail(MPI_ERR_COMM, "the communicator is MPI_COMM_NULL");
-  return fail(MPI_ERR_COMM, "0x%x is not a communicator, or was freed", static_cast<unsigned>(handle));
+  return fail(MPI_ERR_COMM, "0x%zx is not a communicator, or was freed", handle_bits(handle));
 }
 
 /// Switches the fast path of calls on or off. Release: pairs with the acquire load in fast_world.
@@ -225,7 +224,8 @@ int open_world(canele_engine_t* engine) {
     world->drop_reference();
     return code;
   }
-  for (const MPI_Comm handle : kPredefined) CommunicatorPool::open(*communicators_pool.reserved(handle_index(handle)));
+  for (const MPI_Comm handle : {MPI_COMM_WORLD, MPI_COMM_SELF})
+    CommunicatorPool::open(*communicators_pool.reserved(handle));
   return MPI_SUCCESS;
 }
 
@@ -237,7 +237,8 @@ void close_groups() {
 }
 
 void forget_communicators() {
-  for (const MPI_Comm handle : kPredefined) CommunicatorPool::close(*communicators_pool.reserved(handle_index(handle)));
+  for (const MPI_Comm handle : {MPI_COMM_WORLD, MPI_COMM_SELF})
+    CommunicatorPool::close(*communicators_pool.reserved(handle));
   const std::lock_guard guard(lock);
   while (all != nullptr) {
     Communicator* comm = all;

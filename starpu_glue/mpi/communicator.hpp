@@ -114,7 +114,9 @@ class InUse {
   Communicator& comm_;
 };
 
-using CommunicatorPool = HandlePool<std::atomic<Communicator*>, Kind::communicator, 2, 4096>;
+constexpr std::uint32_t kCommunicatorsReserved = 0x103;  ///< up to MPI_COMM_SELF
+using CommunicatorPool =
+    HandlePool<std::atomic<Communicator*>, MPI_Comm, Kind::communicator, kCommunicatorsReserved, 4096>;
 extern constinit CommunicatorPool communicators_pool;
 
 /// Returns the communicator of a live handle, else nullptr.

@@ -13,7 +13,7 @@ struct ErrorHandler {
   int uses = 0;  ///< windows, and the handles that the program has not freed
 };
 
-constinit HandlePool<ErrorHandler, Kind::error_handler, 2, 16> error_handlers_pool;
+constinit HandlePool<ErrorHandler, MPI_Errhandler, Kind::error_handler, 1, 16> error_handlers_pool;
 constinit std::mutex error_handlers_lock;
 
 bool is_predefined(MPI_Errhandler handler) { return handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_RETURN; }
@@ -39,7 +39,7 @@ int new_error_handler(MPI_Win_errhandler_function* function, MPI_Errhandler* han
 int free_error_handler(MPI_Errhandler* handler) {
   const std::lock_guard guard(error_handlers_lock);
   if (!is_predefined(*handler) && error_handlers_pool.find(*handler) == nullptr)
-    return fail(MPI_ERR_ARG, "0x%x is not an error handler, or was freed", static_cast<unsigned>(*handler));
+    return fail(MPI_ERR_ARG, "0x%zx is not an error handler, or was freed", handle_bits(*handler));
   drop_use(*handler);
   *handler = MPI_ERRHANDLER_NULL;
   return MPI_SUCCESS;
@@ -50,9 +50,9 @@ int set_error_handler(const Window& window, MPI_Errhandler handler) {
   ErrorHandler* const made = error_handlers_pool.find(handler);
   if (made == nullptr && !is_predefined(handler))
     return fail(MPI_ERR_ARG,
-                "0x%x is not an error handler; expected: one of MPI_Win_create_errhandler, MPI_ERRORS_ARE_FATAL or "
+                "0x%zx is not an error handler; expected: one of MPI_Win_create_errhandler, MPI_ERRORS_ARE_FATAL or "
                 "MPI_ERRORS_RETURN",
-                static_cast<unsigned>(handler));
+                handle_bits(handler));
   if (made != nullptr) ++made->uses;
   drop_use(window.comm->error_handler());
   window.comm->set_error_handler(handler);

@@ -40,8 +40,9 @@ class FastMessage {
       return false;
     }
     tag_ = static_cast<std::uint64_t>(tag);
-    mask_ = tag >= 0 ? CANELE_TAG_EXACT : CANELE_TAG_ANY;
-    return tag >= MPI_ANY_TAG;
+    if (tag >= 0) [[likely]]
+      return true;
+    return tag == MPI_ANY_TAG;
   }
   bool has_data(MPI_Datatype type, int count) {
     type_ = types_pool.find(type);
@@ -62,7 +63,8 @@ class FastMessage {
   }
   int receive(void* memory, Request& request) const {
     request.room = length();
-    return canele_irecv(comm_->messages(), peer_, tag_, mask_, first_byte(memory), length(), &request.engine);
+    const std::uint64_t mask = static_cast<std::int64_t>(tag_) >= 0 ? CANELE_TAG_EXACT : CANELE_TAG_ANY;
+    return canele_irecv(comm_->messages(), peer_, tag_, mask, first_byte(memory), length(), &request.engine);
   }
 
  private:
@@ -80,7 +82,7 @@ class FastMessage {
 
   Communicator* comm_ = nullptr;
   const Type* type_ = nullptr;
-  std::uint64_t tag_ = 0, mask_ = 0;
+  std::uint64_t tag_ = 0;  // MPI_ANY_TAG: negative
   int peer_ = 0, count_ = 0;
 };
 

@@ -15,7 +15,7 @@
 namespace canele::mpi {
 namespace {
 
-constinit HandlePool<RanksPointer, Kind::group, 1, 1024> groups_pool;
+constinit HandlePool<RanksPointer, MPI_Group, Kind::group, 1, 1024> groups_pool;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ RanksPointer find_group(MPI_Group handle) {
 int get_group(MPI_Group handle, RanksPointer* found) {
   *found = find_group(handle);
   if (*found != nullptr) return MPI_SUCCESS;
-  return fail(MPI_ERR_GROUP, "0x%x is not a group, or was freed", static_cast<unsigned>(handle));
+  return fail(MPI_ERR_GROUP, "0x%zx is not a group, or was freed", handle_bits(handle));
 }
 
 int new_group(RanksPointer ranks, MPI_Group* handle) {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// HandlePool: objects of one kind named by int handles. Look-up is O(1), without a lock, from any thread.
+// HandlePool: objects of one kind named by handles. Look-up is O(1), without a lock, from any thread.
 //
 // Used for datatypes, requests, communicators, groups, operators, windows and infos of the MPI subset. Any thread may
 // call any function. Slots are never freed nor moved. A stale handle finds a slot of another generation and is
 // rejected, and a thread that still reads a freed slot reads valid memory. Memory stays at the highest number of
 // objects alive at once.
 //
-//   handle   0 | kind (4 bits) | generation (3) | index (24)
+//   word     0 | kind (4 bits) | generation (3) | index (24)     a handle that the pool makes
+//            its number in the ABI, which is also its index      a predefined handle
+//   handle   the word, widened to a pointer
 //
 //   chunks_  [0] -> slots 0..511       free_  tag | index -> slot -> slot -> 0
 //            [1] -> slots 512..1023    (the tag counts pops, so that a slot which left and came back is noticed)
@@ -15,7 +17,11 @@
 //
 //   slot     word: its handle while that is live, else the complement of the next one, which no handle of it equals
 //
+// Words are positive ints, and those that the pool makes are at least 2^27. The ABI reserves the handles below 2^12.
+//
 // Rejected: a vector under a read-write lock. StarPU makes and frees one datatype per message, from all its threads.
+// Rejected: indexes that count from the first predefined handle of the kind on. Each look-up would have a subtraction
+// more, to save a few empty slots.
 // Rejected: chunks that double in size. The last one would be made in one long pause.
 #pragma once
 
@@ -23,10 +29,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <type_traits>
 
 namespace canele::mpi {
 
-/// mpi.h has the predefined handles of the kinds with even numbers.
 enum class Kind : std::uint32_t {
   window = 1,
   communicator = 2,
@@ -44,28 +50,42 @@ constexpr std::uint32_t kIndexMask = (1u << kIndexBits) - 1;
 constexpr std::uint32_t kGenerationMask = 0x7;
 constexpr std::uint32_t kKindShift = 27;
 
-constexpr int make_handle(Kind kind, std::uint32_t index, std::uint32_t generation = 0) {
+constexpr int make_word(Kind kind, std::uint32_t index, std::uint32_t generation = 0) {
   return static_cast<int>(static_cast<std::uint32_t>(kind) << kKindShift |
                           (generation & kGenerationMask) << kIndexBits | index);
 }
-constexpr bool is_kind(int handle, Kind kind) {
-  return static_cast<std::uint32_t>(handle) >> kKindShift == static_cast<std::uint32_t>(kind);
-}
-constexpr std::uint32_t handle_index(int handle) { return static_cast<std::uint32_t>(handle) & kIndexMask; }
-constexpr std::uint32_t handle_generation(int handle) {
-  return static_cast<std::uint32_t>(handle) >> kIndexBits & kGenerationMask;
-}
+constexpr std::uint32_t word_index(int word) { return static_cast<std::uint32_t>(word) & kIndexMask; }
 
-/// Returns the next handle of the slot of `handle`: the next generation.
-constexpr int next_handle(int handle) {
+/// Returns the next word of the slot of `word`: the next generation.
+constexpr int next_word(int word) {
   constexpr std::uint32_t mask = kGenerationMask << kIndexBits, one = 1u << kIndexBits;
-  const auto bits = static_cast<std::uint32_t>(handle);
+  const auto bits = static_cast<std::uint32_t>(word);
   return static_cast<int>((bits & ~mask) | ((bits + one) & mask));
 }
 
+/// Returns a handle of mpi.h, or a key of attributes, as a number.
+template <class Handle>
+std::size_t handle_bits(Handle handle) {
+  if constexpr (std::is_pointer_v<Handle>) {
+    return reinterpret_cast<std::uintptr_t>(handle);
+  } else {
+    return static_cast<std::uint32_t>(handle);
+  }
+}
+/// Returns the handle of a word.
+template <class Handle>
+Handle to_handle(int word) {
+  if constexpr (std::is_pointer_v<Handle>) {
+    return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(static_cast<std::uint32_t>(word)));
+  } else {
+    return word;
+  }
+}
+
 /// T is default-constructed once, when its chunk is made, and then reused: the owner resets it. The first `Reserved`
-/// indexes are never given out: they belong to the predefined handles of the kind.
-template <class T, Kind kKind, std::uint32_t kReserved, std::uint32_t kChunks>
+/// indexes are never given out. They belong to the predefined handles of the kind, if these have objects. A chunk
+/// below all others is made only for such a handle.
+template <class T, class Handle, Kind kKind, std::uint32_t kReserved, std::uint32_t kChunks>
 class HandlePool {
  public:
   constexpr HandlePool() = default;
@@ -73,21 +93,24 @@ class HandlePool {
   HandlePool& operator=(const HandlePool&) = delete;
 
   /// Returns a free object and its handle; nullptr when memory or handles (512 * kChunks) run out.
-  T* acquire(int* handle) noexcept {
+  T* acquire(Handle* handle) noexcept {
     T* object = take();
     if (object != nullptr) *handle = open(*object);
     return object;
   }
 
   /// Returns the object named by a live handle, else nullptr.
-  [[gnu::always_inline]] T* find(int handle) noexcept {
-    Slot* slot = slot_at(handle_index(handle));
-    return slot != nullptr && slot->word.load(std::memory_order_acquire) == handle ? slot : nullptr;
+  [[gnu::always_inline]] T* find(Handle handle) noexcept {
+    const std::size_t bits = handle_bits(handle);
+    Slot* slot = slot_at(static_cast<std::uint32_t>(bits) & kIndexMask);
+    if (slot == nullptr) return nullptr;
+    const int word = slot->word.load(std::memory_order_acquire);       // pairs with open
+    return static_cast<std::uint32_t>(word) == bits ? slot : nullptr;  // all of them: no handle has an upper half
   }
 
   /// Returns the object of a live handle to the pool; the handle becomes stale.
-  void release(int handle) noexcept {
-    T& object = *slot_at(handle_index(handle));
+  void release(Handle handle) noexcept {
+    T& object = *slot_at(static_cast<std::uint32_t>(handle_bits(handle)) & kIndexMask);
     close(object);
     give(object);
   }
@@ -128,21 +151,26 @@ class HandlePool {
   }
 
   /// Makes a handle for the object and returns it. The handle is live from open() to close().
-  static int open(T& object) noexcept {
+  static Handle open(T& object) noexcept {
     std::atomic<int>& word = word_of(object);
-    const int handle = ~word.load(std::memory_order_relaxed);
-    word.store(handle, std::memory_order_release);  // pairs with the acquire load in find
-    return handle;
+    const int live = ~word.load(std::memory_order_relaxed);
+    word.store(live, std::memory_order_release);  // pairs with the acquire load in find
+    return to_handle<Handle>(live);
   }
   static void close(T& object) noexcept {
     std::atomic<int>& word = word_of(object);
-    word.store(~next_handle(word.load(std::memory_order_relaxed)), std::memory_order_release);
+    word.store(~next_word(word.load(std::memory_order_relaxed)), std::memory_order_release);
   }
   /// Returns the live handle of the object.
-  static int handle_of(T& object) noexcept { return word_of(object).load(std::memory_order_relaxed); }
+  static Handle handle_of(T& object) noexcept {
+    return to_handle<Handle>(word_of(object).load(std::memory_order_relaxed));
+  }
 
   /// Returns the object of a predefined handle, for the owner to open() and close(); nullptr if there is no memory.
-  T* reserved(std::uint32_t index) noexcept { return has_chunk(0) ? slot_at(index) : nullptr; }
+  T* reserved(Handle handle) noexcept {
+    const auto index = static_cast<std::uint32_t>(handle_bits(handle));
+    return has_chunk(index >> kChunkBits) ? slot_at(index) : nullptr;
+  }
 
   /// Calls visit(object) for each object with a live handle. Other threads may add and remove objects meanwhile.
   template <class Visit>
@@ -169,7 +197,7 @@ class HandlePool {
   static constexpr std::uint32_t kChunkSlots = 1u << kChunkBits;
   static constexpr std::uint32_t kAllChunks = 1u << (kIndexBits - kChunkBits);
   static constexpr std::uint32_t kLimit = kChunks * kChunkSlots;
-  static_assert(kReserved > 0 && kReserved < kChunkSlots && kChunks <= kAllChunks);
+  static_assert(kReserved > 0 && kReserved < kLimit && kChunks <= kAllChunks);
 
   struct Head {
     std::atomic<int> word{0};
@@ -201,7 +229,9 @@ class HandlePool {
     Slot* made = new (std::nothrow) Slot[kChunkSlots];
     if (made == nullptr) return false;
     for (std::uint32_t i = 0; i < kChunkSlots; ++i) {
-      made[i].word.store(~make_handle(kKind, (chunk << kChunkBits) + i), std::memory_order_relaxed);
+      const std::uint32_t index = (chunk << kChunkBits) + i;
+      const int first = index < kReserved ? static_cast<int>(index) : make_word(kKind, index);
+      made[i].word.store(~first, std::memory_order_relaxed);
     }
     Slot* expected = nullptr;
     // Release: pairs with the acquire load in slot_at.
@@ -211,7 +241,7 @@ class HandlePool {
 
   /// Returns the index of a slot that no handle names.
   static std::uint32_t index_of(const Slot& slot) noexcept {
-    return handle_index(~slot.word.load(std::memory_order_relaxed));
+    return word_index(~slot.word.load(std::memory_order_relaxed));
   }
 
   /// Takes up to `most` slots off the free list and returns how many. The slots stay linked.

@@ -13,7 +13,7 @@
 namespace canele::mpi {
 namespace {
 
-constinit HandlePool<InfoPairs, Kind::info, 1, 128> infos_pool;
+constinit HandlePool<InfoPairs, MPI_Info, Kind::info, 1, 128> infos_pool;
 constinit std::mutex infos_lock;
 
 auto place_of(auto& pairs, std::string_view key) {
@@ -25,7 +25,7 @@ int get_info(MPI_Info handle, InfoPairs** found) {
   *found = infos_pool.find(handle);
   if (*found != nullptr) return MPI_SUCCESS;
   if (handle == MPI_INFO_NULL) return fail(MPI_ERR_INFO, "the info is MPI_INFO_NULL");
-  return fail(MPI_ERR_INFO, "0x%x is not an info, or was freed", static_cast<unsigned>(handle));
+  return fail(MPI_ERR_INFO, "0x%zx is not an info, or was freed", handle_bits(handle));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 // PaRSEC relies on it.
 #include "starpu_glue/mpi/operation.hpp"
 
-#include <iterator>
+#include <array>
 
 #include "starpu_glue/mpi/error.hpp"
 #include "starpu_glue/mpi/handles.hpp"
@@ -20,25 +20,43 @@ struct UserOperator {
   bool commutes = false;
 };
 
-constinit HandlePool<UserOperator, Kind::op, 16, 128> operations_pool;
+constinit HandlePool<UserOperator, MPI_Op, Kind::op, 1, 128> operations_pool;
 
 struct PredefinedOperator {
-  const char* name;
-  canele_operation operation;
+  const char* name = nullptr;
+  canele_operation operation{};
 };
 
-/// In the order of their handles in mpi.h, from MPI_SUM = 1 on.
-constexpr PredefinedOperator kOperators[] = {
-    {"MPI_SUM", CANELE_SUM},   {"MPI_PROD", CANELE_PROD}, {"MPI_MIN", CANELE_MIN},       {"MPI_MAX", CANELE_MAX},
-    {"MPI_LAND", CANELE_LAND}, {"MPI_LOR", CANELE_LOR},   {"MPI_LXOR", CANELE_LXOR},     {"MPI_BAND", CANELE_BAND},
-    {"MPI_BOR", CANELE_BOR},   {"MPI_BXOR", CANELE_BXOR}, {"MPI_MINLOC", CANELE_MINLOC}, {"MPI_MAXLOC", CANELE_MAXLOC},
-};
+constexpr std::size_t kOperatorNumbers = 0x20;
+
+/// Returns the place of an operator in kOperators, or one beyond its end.
+constexpr std::size_t place_of(OperatorNumber number) {
+  return static_cast<std::size_t>(number) - static_cast<std::size_t>(OperatorNumber::null);
+}
+
+/// By handle, from MPI_OP_NULL on. Those without a name do not exist, or are for one-sided operations only.
+constexpr auto kOperators = [] {
+  std::array<PredefinedOperator, kOperatorNumbers> operators{};
+  const auto set = [&](OperatorNumber number, PredefinedOperator one) { operators[place_of(number)] = one; };
+  set(OperatorNumber::sum, {"MPI_SUM", CANELE_SUM});
+  set(OperatorNumber::min, {"MPI_MIN", CANELE_MIN});
+  set(OperatorNumber::max, {"MPI_MAX", CANELE_MAX});
+  set(OperatorNumber::prod, {"MPI_PROD", CANELE_PROD});
+  set(OperatorNumber::band, {"MPI_BAND", CANELE_BAND});
+  set(OperatorNumber::bor, {"MPI_BOR", CANELE_BOR});
+  set(OperatorNumber::bxor, {"MPI_BXOR", CANELE_BXOR});
+  set(OperatorNumber::land, {"MPI_LAND", CANELE_LAND});
+  set(OperatorNumber::lor, {"MPI_LOR", CANELE_LOR});
+  set(OperatorNumber::lxor, {"MPI_LXOR", CANELE_LXOR});
+  set(OperatorNumber::minloc, {"MPI_MINLOC", CANELE_MINLOC});
+  set(OperatorNumber::maxloc, {"MPI_MAXLOC", CANELE_MAXLOC});
+  return operators;
+}();
 
 /// Returns nullptr if the handle is not that of a predefined operator.
 const PredefinedOperator* find_predefined(MPI_Op handle) {
-  const std::uint32_t index = handle_index(handle);
-  if (!is_kind(handle, Kind::op) || index == 0 || index > sizeof kOperators / sizeof kOperators[0]) return nullptr;
-  return &kOperators[index - 1];
+  const std::size_t place = place_of(number_of(handle));
+  return place < kOperatorNumbers && kOperators[place].name != nullptr ? &kOperators[place] : nullptr;
 }
 
 bool is_logical(canele_operation operation) {
@@ -82,7 +100,8 @@ bool element_of(Basic basic, canele_operation operation, canele_element* element
 /// Operators by operation and basic type; combine is null if MPI has none.
 struct KnownOperators {
   KnownOperators() {
-    for (std::size_t which = 0; which < std::size(kOperators); ++which) {
+    for (std::size_t which = 0; which < kOperatorNumbers; ++which) {
+      if (kOperators[which].name == nullptr) continue;
       for (std::size_t basic = 0; basic < kBasics; ++basic) {
         const canele_operation operation = kOperators[which].operation;
         canele_element element{};
@@ -95,12 +114,11 @@ struct KnownOperators {
     }
   }
   static constexpr std::size_t kBasics = static_cast<std::size_t>(Basic::long_double_int) + 1;
-  canele_operator_t known[std::size(kOperators)][kBasics];
+  canele_operator_t known[kOperatorNumbers][kBasics]{};
 };
 
 int no_such_operator(MPI_Op handle) {
-  return fail(MPI_ERR_OP, "operator 0x%x is neither predefined nor made by MPI_Op_create",
-              static_cast<unsigned>(handle));
+  return fail(MPI_ERR_OP, "operator 0x%zx is neither predefined nor made by MPI_Op_create", handle_bits(handle));
 }
 
 }  // namespace
@@ -115,9 +133,9 @@ void Operator::apply(const void* in, void* inout, int count, MPI_Datatype type) 
 
 const canele_operator_t* predefined_operator(MPI_Op handle, Basic basic) {
   static const KnownOperators operators;
-  const PredefinedOperator* which = find_predefined(handle);
-  if (which == nullptr) return nullptr;
-  const canele_operator_t& one = operators.known[which - kOperators][static_cast<std::size_t>(basic)];
+  const std::size_t place = place_of(number_of(handle));
+  if (place >= kOperatorNumbers) return nullptr;
+  const canele_operator_t& one = operators.known[place][static_cast<std::size_t>(basic)];
   return one.combine == nullptr ? nullptr : &one;
 }
 
@@ -147,8 +165,8 @@ int get_target_operation(MPI_Op handle, const Type& element_type, int* operation
   }
   const PredefinedOperator* const predefined = find_predefined(handle);
   if (predefined == nullptr)
-    return fail(MPI_ERR_OP, "operator 0x%x is not predefined; expected: one that is, MPI_REPLACE or MPI_NO_OP",
-                static_cast<unsigned>(handle));
+    return fail(MPI_ERR_OP, "operator 0x%zx is not predefined; expected: one that is, MPI_REPLACE or MPI_NO_OP",
+                handle_bits(handle));
   if (predefined_operator(handle, element_type.basic) == nullptr)
     return fail(MPI_ERR_OP, "%s is not defined for the datatype %s", predefined->name, element_type.fixed_name);
   *operation = predefined->operation;
@@ -175,7 +193,7 @@ int is_commutative(MPI_Op handle, bool* commutes) {
 
 int free_operator(MPI_Op* handle) {
   if (operations_pool.find(*handle) == nullptr) {
-    return fail(MPI_ERR_OP, "operator 0x%x was not made by MPI_Op_create", static_cast<unsigned>(*handle));
+    return fail(MPI_ERR_OP, "operator 0x%zx was not made by MPI_Op_create", handle_bits(*handle));
   }
   operations_pool.release(*handle);
   *handle = MPI_OP_NULL;

@@ -11,11 +11,32 @@
 #include <canele/one_sided.h>
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "starpu_glue/mpi/type.hpp"
 
 namespace canele::mpi {
+
+/// Handles of the predefined operators in mpi_constants.h, as numbers: the handles are no constant expressions.
+enum class OperatorNumber : std::size_t {
+  null = 0x20,
+  sum = 0x21,
+  min = 0x22,
+  max = 0x23,
+  prod = 0x24,
+  band = 0x28,
+  bor = 0x29,
+  bxor = 0x2a,
+  land = 0x30,
+  lor = 0x31,
+  lxor = 0x32,
+  minloc = 0x38,
+  maxloc = 0x39,
+  replace = 0x3c,
+  no_op = 0x3d
+};
+inline OperatorNumber number_of(MPI_Op handle) { return static_cast<OperatorNumber>(handle_bits(handle)); }
 
 /// An operator resolved for a datatype.
 struct Operator {

@@ -65,6 +65,15 @@ int get_rank(MPI_Comm comm, int rank, bool source, Endpoint* endpoint) {
   return MPI_SUCCESS;
 }
 
+void fill_status_without_message(int source, MPI_Status* status) {
+  if (status == MPI_STATUS_IGNORE) return;
+  status->MPI_SOURCE = source;
+  status->MPI_TAG = MPI_ANY_TAG;
+  status->MPI_ERROR = MPI_SUCCESS;
+  status->cancelled = 0;
+  status->size = 0;
+}
+
 void free_when_finalized(canele_request_t*, unsigned, void* argument) {
   free_request(*static_cast<Request*>(argument));
 }
@@ -110,7 +119,7 @@ void FreeRequests::on_thread_exit() {
 int get_buffer(const void* memory, int count, MPI_Datatype type, Buffer* buffer) {
   const Type* found = find_type(type);
   if (found == nullptr) {
-    return fail(MPI_ERR_TYPE, "0x%x is not a datatype, or was freed", static_cast<unsigned>(type));
+    return fail(MPI_ERR_TYPE, "0x%zx is not a datatype, or was freed", handle_bits(type));
   }
   if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; expected: at least 0", count);
   *buffer = Buffer{const_cast<void*>(memory), count, found};
@@ -173,7 +182,7 @@ int publish_request(Request& request, int code, MPI_Request* handle) {
 }
 
 int reject_request(MPI_Request handle) {
-  return fail(MPI_ERR_REQUEST, "0x%x is not a request, or was completed before", static_cast<unsigned>(handle));
+  return fail(MPI_ERR_REQUEST, "0x%zx is not a request, or was completed before", handle_bits(handle));
 }
 
 void finish_flags(Request& request) {
@@ -266,14 +275,8 @@ void limit_size(const canele_status_t& outcome, std::size_t room, MPI_Status* st
   status->size = static_cast<MPI_Count>(std::min(room, outcome.length));
 }
 
-void fill_empty_status(MPI_Status* status) {
-  if (status == MPI_STATUS_IGNORE) return;
-  *status = MPI_Status{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS, 0, 0};
-}
+void fill_empty_status(MPI_Status* status) { fill_status_without_message(MPI_ANY_SOURCE, status); }
 
-void fill_proc_null_status(MPI_Status* status) {
-  if (status == MPI_STATUS_IGNORE) return;
-  *status = MPI_Status{MPI_PROC_NULL, MPI_ANY_TAG, MPI_SUCCESS, 0, 0};
-}
+void fill_proc_null_status(MPI_Status* status) { fill_status_without_message(MPI_PROC_NULL, status); }
 
 }  // namespace canele::mpi

@@ -64,7 +64,7 @@ struct Request : RequestHead, Transfer {
 static_assert(std::is_standard_layout_v<Transfer>);  // it begins with the engine's request
 static_assert(sizeof(Request) + 16 == 9 * 64);  // a slot; an odd number of lines spreads slots over all sets of a cache
 
-using RequestPool = HandlePool<Request, Kind::request, 1, 32768>;
+using RequestPool = HandlePool<Request, MPI_Request, Kind::request, 1, 32768>;
 extern constinit RequestPool requests_pool;
 
 /// The free requests of one thread. When they run out, it takes a batch from the pool. When there are too many, it
@@ -122,6 +122,7 @@ struct Endpoint {
 
   bool is_proc_null() const { return world_rank == MPI_PROC_NULL; }
 };
+static_assert(MPI_PROC_NULL != CANELE_ANY_SOURCE);
 
 /// These functions check the arguments of a call. They return MPI codes.
 int get_buffer(const void* memory, int count, MPI_Datatype type, Buffer* buffer);

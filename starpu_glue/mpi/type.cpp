@@ -30,7 +30,7 @@ void empty(std::vector<T>& values) {
 }
 
 int new_type(int combiner, Type** made) {
-  int handle = 0;
+  MPI_Datatype handle = MPI_DATATYPE_NULL;
   Type* type = types_pool.acquire(&handle);
   if (type == nullptr) return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another datatype");
   type->references.store(1, std::memory_order_relaxed);

@@ -88,8 +88,8 @@ struct Contents {
 
 struct Type {
   std::atomic<int> references{0};  ///< not counted for predefined types
-  int handle = 0;
   int combiner = MPI_COMBINER_NAMED;
+  MPI_Datatype handle{};
   Basic basic = Basic::none;
   bool dense = false;            ///< elements follow each other without a gap: any number of them is one block
   bool explicit_bounds = false;  ///< made from MPI_Type_create_resized: no padding is added
@@ -117,8 +117,8 @@ struct Type {
   }
 };
 
-constexpr std::uint32_t kPredefinedTypes = 39;  ///< handle indexes 0 (null) to 38 (MPI_LONG_DOUBLE_INT)
-using TypePool = HandlePool<Type, Kind::datatype, kPredefinedTypes, 32768>;
+constexpr std::uint32_t kTypesReserved = 0x2ec;  ///< up to MPI_COMPLEX32
+using TypePool = HandlePool<Type, MPI_Datatype, Kind::datatype, kTypesReserved, 32768>;
 extern constinit TypePool types_pool;
 
 /// Finds a type whose handle is not in the pool. The first look-up of a predefined type makes all of them.

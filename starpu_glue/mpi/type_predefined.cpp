@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The predefined datatypes, in the order of their handles in mpi.h.
+// The predefined datatypes. The number of each is its handle in mpi_constants.h, and the index of its slot.
 //
 // The pool entries are made at the first look-up, so that loading and unloading the library runs no code.
 #include <complex>
@@ -10,9 +10,11 @@
 namespace canele::mpi {
 namespace {
 
+constexpr std::uint32_t kNullType = 0x200;  // MPI_DATATYPE_NULL
+
 struct Row {
   const char* name;
-  int handle;
+  std::uint32_t number;
   Basic basic;
   std::size_t size;    // packed bytes
   std::size_t extent;  // bytes in memory
@@ -36,65 +38,77 @@ constexpr Basic integer_kind() {
 }
 
 template <class T>
-constexpr Row plain(const char* name, int handle, Basic basic) {
-  return {name, handle, basic, sizeof(T), sizeof(T), alignof(T)};
+constexpr Row plain(const char* name, std::uint32_t number, Basic basic) {
+  return {name, number, basic, sizeof(T), sizeof(T), alignof(T)};
 }
 template <class T>
-constexpr Row integer(const char* name, int handle) {
-  return plain<T>(name, handle, integer_kind<T>());
+constexpr Row integer(const char* name, std::uint32_t number) {
+  return plain<T>(name, number, integer_kind<T>());
 }
 template <class Value>
-constexpr Row pair(const char* name, int handle, Basic basic) {
+constexpr Row pair(const char* name, std::uint32_t number, Basic basic) {
   struct Pair {
     Value value;
     int index;
   };
   constexpr bool has_gap = offsetof(Pair, index) != sizeof(Value);
-  return {name, handle, basic, sizeof(Value) + sizeof(int), sizeof(Pair), alignof(Pair), has_gap ? sizeof(Value) : 0};
+  return {name, number, basic, sizeof(Value) + sizeof(int), sizeof(Pair), alignof(Pair), has_gap ? sizeof(Value) : 0};
 }
 
 constexpr Row kRows[] = {
-    {"MPI_DATATYPE_NULL", MPI_DATATYPE_NULL, Basic::none, 0, 0, 1},
-    {"MPI_BYTE", MPI_BYTE, Basic::byte, 1, 1, 1},
-    {"MPI_PACKED", MPI_PACKED, Basic::none, 1, 1, 1},
-    integer<char>("MPI_CHAR", MPI_CHAR),
-    integer<signed char>("MPI_SIGNED_CHAR", MPI_SIGNED_CHAR),
-    integer<unsigned char>("MPI_UNSIGNED_CHAR", MPI_UNSIGNED_CHAR),
-    integer<wchar_t>("MPI_WCHAR", MPI_WCHAR),
-    integer<short>("MPI_SHORT", MPI_SHORT),
-    integer<unsigned short>("MPI_UNSIGNED_SHORT", MPI_UNSIGNED_SHORT),
-    integer<int>("MPI_INT", MPI_INT),
-    integer<unsigned>("MPI_UNSIGNED", MPI_UNSIGNED),
-    integer<long>("MPI_LONG", MPI_LONG),
-    integer<unsigned long>("MPI_UNSIGNED_LONG", MPI_UNSIGNED_LONG),
-    integer<long long>("MPI_LONG_LONG_INT", MPI_LONG_LONG_INT),
-    integer<unsigned long long>("MPI_UNSIGNED_LONG_LONG", MPI_UNSIGNED_LONG_LONG),
-    plain<float>("MPI_FLOAT", MPI_FLOAT, Basic::f32),
-    plain<double>("MPI_DOUBLE", MPI_DOUBLE, Basic::f64),
-    plain<long double>("MPI_LONG_DOUBLE", MPI_LONG_DOUBLE, Basic::f80),
-    integer<std::int8_t>("MPI_INT8_T", MPI_INT8_T),
-    integer<std::int16_t>("MPI_INT16_T", MPI_INT16_T),
-    integer<std::int32_t>("MPI_INT32_T", MPI_INT32_T),
-    integer<std::int64_t>("MPI_INT64_T", MPI_INT64_T),
-    integer<std::uint8_t>("MPI_UINT8_T", MPI_UINT8_T),
-    integer<std::uint16_t>("MPI_UINT16_T", MPI_UINT16_T),
-    integer<std::uint32_t>("MPI_UINT32_T", MPI_UINT32_T),
-    integer<std::uint64_t>("MPI_UINT64_T", MPI_UINT64_T),
-    plain<bool>("MPI_C_BOOL", MPI_C_BOOL, Basic::boolean),
-    plain<std::complex<float>>("MPI_C_FLOAT_COMPLEX", MPI_C_FLOAT_COMPLEX, Basic::c32),
-    plain<std::complex<double>>("MPI_C_DOUBLE_COMPLEX", MPI_C_DOUBLE_COMPLEX, Basic::c64),
-    plain<std::complex<long double>>("MPI_C_LONG_DOUBLE_COMPLEX", MPI_C_LONG_DOUBLE_COMPLEX, Basic::c80),
-    integer<MPI_Aint>("MPI_AINT", MPI_AINT),
-    integer<MPI_Count>("MPI_COUNT", MPI_COUNT),
-    integer<MPI_Offset>("MPI_OFFSET", MPI_OFFSET),
-    pair<float>("MPI_FLOAT_INT", MPI_FLOAT_INT, Basic::float_int),
-    pair<double>("MPI_DOUBLE_INT", MPI_DOUBLE_INT, Basic::double_int),
-    pair<long>("MPI_LONG_INT", MPI_LONG_INT, Basic::long_int),
-    pair<int>("MPI_2INT", MPI_2INT, Basic::int_int),
-    pair<short>("MPI_SHORT_INT", MPI_SHORT_INT, Basic::short_int),
-    pair<long double>("MPI_LONG_DOUBLE_INT", MPI_LONG_DOUBLE_INT, Basic::long_double_int),
+    integer<MPI_Aint>("MPI_AINT", 0x201),
+    integer<MPI_Count>("MPI_COUNT", 0x202),
+    integer<MPI_Offset>("MPI_OFFSET", 0x203),
+    {"MPI_PACKED", 0x207, Basic::none, 1, 1, 1},
+    integer<short>("MPI_SHORT", 0x208),
+    integer<int>("MPI_INT", 0x209),
+    integer<long>("MPI_LONG", 0x20a),
+    integer<long long>("MPI_LONG_LONG_INT", 0x20b),
+    integer<unsigned short>("MPI_UNSIGNED_SHORT", 0x20c),
+    integer<unsigned>("MPI_UNSIGNED", 0x20d),
+    integer<unsigned long>("MPI_UNSIGNED_LONG", 0x20e),
+    integer<unsigned long long>("MPI_UNSIGNED_LONG_LONG", 0x20f),
+    plain<float>("MPI_FLOAT", 0x210, Basic::f32),
+    plain<std::complex<float>>("MPI_C_FLOAT_COMPLEX", 0x212, Basic::c32),
+    plain<std::complex<float>>("MPI_CXX_FLOAT_COMPLEX", 0x213, Basic::c32),
+    plain<double>("MPI_DOUBLE", 0x214, Basic::f64),
+    plain<std::complex<double>>("MPI_C_DOUBLE_COMPLEX", 0x216, Basic::c64),
+    plain<std::complex<double>>("MPI_CXX_DOUBLE_COMPLEX", 0x217, Basic::c64),
+    plain<long double>("MPI_LONG_DOUBLE", 0x220, Basic::f80),
+    plain<std::complex<long double>>("MPI_C_LONG_DOUBLE_COMPLEX", 0x224, Basic::c80),
+    plain<std::complex<long double>>("MPI_CXX_LONG_DOUBLE_COMPLEX", 0x225, Basic::c80),
+    pair<float>("MPI_FLOAT_INT", 0x228, Basic::float_int),
+    pair<double>("MPI_DOUBLE_INT", 0x229, Basic::double_int),
+    pair<long>("MPI_LONG_INT", 0x22a, Basic::long_int),
+    pair<int>("MPI_2INT", 0x22b, Basic::int_int),
+    pair<short>("MPI_SHORT_INT", 0x22c, Basic::short_int),
+    pair<long double>("MPI_LONG_DOUBLE_INT", 0x22d, Basic::long_double_int),
+    plain<bool>("MPI_C_BOOL", 0x238, Basic::boolean),
+    plain<bool>("MPI_CXX_BOOL", 0x239, Basic::boolean),
+    integer<wchar_t>("MPI_WCHAR", 0x23c),
+    integer<std::int8_t>("MPI_INT8_T", 0x240),
+    integer<std::uint8_t>("MPI_UINT8_T", 0x241),
+    integer<char>("MPI_CHAR", 0x243),
+    integer<signed char>("MPI_SIGNED_CHAR", 0x244),
+    integer<unsigned char>("MPI_UNSIGNED_CHAR", 0x245),
+    {"MPI_BYTE", 0x247, Basic::byte, 1, 1, 1},
+    integer<std::int16_t>("MPI_INT16_T", 0x248),
+    integer<std::uint16_t>("MPI_UINT16_T", 0x249),
+    integer<std::int32_t>("MPI_INT32_T", 0x250),
+    integer<std::uint32_t>("MPI_UINT32_T", 0x251),
+    integer<std::int64_t>("MPI_INT64_T", 0x258),
+    integer<std::uint64_t>("MPI_UINT64_T", 0x259),
 };
-static_assert(sizeof kRows / sizeof kRows[0] == kPredefinedTypes);
+
+constexpr bool is_in_order() {
+  std::uint32_t last = kNullType;
+  for (const Row& row : kRows) {
+    if (row.number <= last || row.number >= kTypesReserved) return false;
+    last = row.number;
+  }
+  return true;
+}
+static_assert(is_in_order(), "a number is there twice, or is not among the reserved ones");
 
 /// Lays a pair out whose index does not follow its value at once.
 void place_pair(const Row& row, Type& type) {
@@ -105,11 +119,11 @@ void place_pair(const Row& row, Type& type) {
 
 /// Makes the predefined types in the pool, before any look-up finds them. Returns false if there is no memory.
 bool make_predefined() {
-  for (std::uint32_t i = 1; i < kPredefinedTypes; ++i) {
-    Type* type = types_pool.reserved(i);
+  for (const Row& row : kRows) {
+    const auto handle = to_handle<MPI_Datatype>(static_cast<int>(row.number));
+    Type* type = types_pool.reserved(handle);
     if (type == nullptr) return false;
-    const Row& row = kRows[i];
-    type->handle = row.handle;
+    type->handle = handle;
     type->basic = row.basic;
     type->predefined = true;
     type->element = type;
@@ -127,18 +141,11 @@ bool make_predefined() {
   return true;
 }
 
-constexpr bool handles_match() {
-  for (std::uint32_t i = 1; i < kPredefinedTypes; ++i) {
-    if (kRows[i].handle != make_handle(Kind::datatype, i)) return false;
-  }
-  return true;
-}
-static_assert(handles_match(), "mpi.h and kRows name the types in different orders");
-
 }  // namespace
 
 Type* find_predefined_type(MPI_Datatype handle) {
-  if (!is_kind(handle, Kind::datatype) || handle_index(handle) >= kPredefinedTypes) return nullptr;
+  const std::size_t number = handle_bits(handle);
+  if (number <= kNullType || number >= kTypesReserved) return nullptr;
   static const bool made = make_predefined();
   return made ? types_pool.find(handle) : nullptr;
 }

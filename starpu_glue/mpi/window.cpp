@@ -163,7 +163,7 @@ int get_window(MPI_Win handle, Window** found) {
   *found = slot == nullptr ? nullptr : slot->load(std::memory_order_acquire);
   if (*found != nullptr) return MPI_SUCCESS;
   if (handle == MPI_WIN_NULL) return fail(MPI_ERR_WIN, "the window is MPI_WIN_NULL");
-  return fail(MPI_ERR_WIN, "0x%x is not a window, or was freed", static_cast<unsigned>(handle));
+  return fail(MPI_ERR_WIN, "0x%zx is not a window, or was freed", handle_bits(handle));
 }
 
 int create_window(Communicator& parent, const WindowRequest& request, Window** made) {

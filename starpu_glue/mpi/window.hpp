@@ -180,7 +180,7 @@ struct Window {
   int ranks() const { return comm->size(); }
 };
 
-using WindowPool = HandlePool<std::atomic<Window*>, Kind::window, 1, 128>;
+using WindowPool = HandlePool<std::atomic<Window*>, MPI_Win, Kind::window, 1, 128>;
 extern constinit WindowPool windows_pool;
 
 /// Finds the window of a live handle. Returns an MPI code.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "starpu_glue/mpi/error.hpp"
+#include "starpu_glue/mpi/operation.hpp"
 #include "starpu_glue/mpi/request.hpp"
 #include "starpu_glue/mpi/window_accumulate.hpp"
 #include "starpu_glue/mpi/window_direct.hpp"
@@ -142,23 +143,23 @@ int swap_in_word(Window& window, const Element& element, const void* origin, con
 
 bool find_word_operation(MPI_Op op, const Type& type, canele_atomic_operation* operation) {
   if (type.size != 4 && type.size != 8) return false;
-  switch (op) {
-    case MPI_NO_OP:
+  switch (number_of(op)) {
+    case OperatorNumber::no_op:
       *operation = CANELE_ATOMIC_READ;
       return true;
-    case MPI_REPLACE:
+    case OperatorNumber::replace:
       *operation = CANELE_ATOMIC_SWAP;
       return true;
-    case MPI_SUM:
+    case OperatorNumber::sum:
       *operation = CANELE_ATOMIC_ADD;
       return is_integer(type.basic);
-    case MPI_BAND:
+    case OperatorNumber::band:
       *operation = CANELE_ATOMIC_AND;
       return is_integer(type.basic);
-    case MPI_BOR:
+    case OperatorNumber::bor:
       *operation = CANELE_ATOMIC_OR;
       return is_integer(type.basic);
-    case MPI_BXOR:
+    case OperatorNumber::bxor:
       *operation = CANELE_ATOMIC_XOR;
       return is_integer(type.basic);
     default:

@@ -17,7 +17,7 @@ struct Keyval {
   bool is_freed = false;
 };
 
-constinit HandlePool<Keyval, Kind::keyval, 1, 16> keyvals_pool;
+constinit HandlePool<Keyval, int, Kind::keyval, 1, 16> keyvals_pool;
 constinit std::mutex keyvals_lock;
 
 int no_such_keyval(int keyval) {

@@ -75,7 +75,7 @@ extern "C" void nm_data_iov_build(nm_data_s* data, const struct iovec* pieces, i
 extern "C" void nm_mpi_nmad_data_get(nm_data_s* data, void* memory, MPI_Datatype type, int64_t count) {
   mpi::Type* found = mpi::find_type(type);
   if (found == nullptr)
-    mpi::fatal("nm_mpi_nmad_data_get: 0x%x is not a datatype, or was freed", static_cast<unsigned>(type));
+    mpi::fatal("nm_mpi_nmad_data_get: 0x%zx is not a datatype, or was freed", mpi::handle_bits(type));
   if (count < 0) mpi::fatal("nm_mpi_nmad_data_get: count is %lld; expected: at least 0", static_cast<long long>(count));
   mpi::add_reference(*found);
   Data* made = new (data) Data{};
@@ -86,7 +86,7 @@ extern "C" void nm_mpi_nmad_data_get(nm_data_s* data, void* memory, MPI_Datatype
 extern "C" void nm_mpi_nmad_data_release(MPI_Datatype type) {
   mpi::Type* found = mpi::find_type(type);
   if (found == nullptr) {
-    mpi::fatal("nm_mpi_nmad_data_release: 0x%x is not a datatype, or was freed", static_cast<unsigned>(type));
+    mpi::fatal("nm_mpi_nmad_data_release: 0x%zx is not a datatype, or was freed", mpi::handle_bits(type));
   }
   mpi::drop_reference(*found);
 }

@@ -17,7 +17,8 @@ static int class_of(int code) {
 }
 
 static int thread_level(int argc, char **argv) {
-  const int wanted = argc > 2 ? atoi(argv[2]) : MPI_THREAD_SINGLE;
+  const int levels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
+  const int wanted = levels[argc > 2 ? atoi(argv[2]) : 0];
   int provided = wanted, asked;
   if (argc > 2) {
     MPI_Init_thread(&argc, &argv, wanted, &provided);

@@ -16,6 +16,11 @@ static void arguments(void) {
   MPI_Request request = MPI_REQUEST_NULL;
   CHECK_EQ(class_of(MPI_Send(&value, 1, MPI_INT, size_, 0, MPI_COMM_WORLD)), MPI_ERR_RANK);
   CHECK_EQ(class_of(MPI_Send(&value, 1, MPI_INT, 0, -5, MPI_COMM_WORLD)), MPI_ERR_TAG);
+  for (int tag = -4; tag < 0; ++tag) {
+    if (tag == MPI_ANY_TAG) continue;
+    CHECK_EQ(class_of(MPI_Recv(&value, 1, MPI_INT, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE)), MPI_ERR_TAG);
+    CHECK_EQ(class_of(MPI_Irecv(&value, 1, MPI_INT, 0, tag, MPI_COMM_WORLD, &request)), MPI_ERR_TAG);
+  }
   CHECK_EQ(class_of(MPI_Send(&value, -1, MPI_INT, 0, 0, MPI_COMM_WORLD)), MPI_ERR_COUNT);
   CHECK_EQ(class_of(MPI_Send(&value, 1, MPI_DATATYPE_NULL, 0, 0, MPI_COMM_WORLD)), MPI_ERR_TYPE);
   CHECK_EQ(class_of(MPI_Irecv(&value, 1, MPI_INT, size_ + 3, 0, MPI_COMM_WORLD, &request)), MPI_ERR_RANK);

@@ -5,7 +5,10 @@
  *
  * For C and C++ programs compiled by canele-mpicc or canele-mpicxx. MPI_THREAD_MULTIPLE is always provided, so any
  * thread may call any function. An MPI function that is not declared here does not exist, on purpose. Its use is a
- * compile or link error, never a silent no-op. Handles are ints; 0 is the null handle of every kind.
+ * compile or link error, never a silent no-op.
+ *
+ * Types and constants have the layout and the values of the standard ABI of MPI 5.0. A handle is a pointer to a
+ * structure that does not exist. The null handle of a kind is not 0, and 0 is never valid.
  */
 #ifndef CANELE_MPI_H
 #define CANELE_MPI_H
@@ -31,26 +34,37 @@ extern "C" {
 
 /* -------------------------------------------------------------------------------------------------- types */
 
-typedef int MPI_Comm;
-typedef int MPI_Group;
-typedef int MPI_Datatype;
-typedef int MPI_Op;
-typedef int MPI_Request;
-typedef int MPI_Errhandler;
-typedef int MPI_Win;
-typedef int MPI_Info;
+typedef struct MPI_ABI_Comm *MPI_Comm;
+typedef struct MPI_ABI_Group *MPI_Group;
+typedef struct MPI_ABI_Datatype *MPI_Datatype;
+typedef struct MPI_ABI_Op *MPI_Op;
+typedef struct MPI_ABI_Request *MPI_Request;
+typedef struct MPI_ABI_Errhandler *MPI_Errhandler;
+typedef struct MPI_ABI_Win *MPI_Win;
+typedef struct MPI_ABI_Info *MPI_Info;
+typedef struct MPI_ABI_File *MPI_File;
+typedef struct MPI_ABI_Message *MPI_Message;
+typedef struct MPI_ABI_Session *MPI_Session;
 typedef int MPI_Fint;
 typedef intptr_t MPI_Aint;
-typedef long long MPI_Count;
-typedef long long MPI_Offset;
+typedef int64_t MPI_Count;
+typedef int64_t MPI_Offset;
 
-/* StarPU uses the names of the last two fields. */
+/* A number of 8 bytes that is aligned like an int. */
+#if defined(__GNUC__)
+typedef MPI_Count CANELE_MPI_Bytes __attribute__((aligned(4)));
+#else
+typedef MPI_Count CANELE_MPI_Bytes;
+#endif
+
+/* StarPU assigns the fields `cancelled` and `size`. */
 typedef struct MPI_Status {
   int MPI_SOURCE;
   int MPI_TAG;
   int MPI_ERROR;
   int cancelled;
-  MPI_Count size; /* bytes received */
+  CANELE_MPI_Bytes size; /* bytes received */
+  int reserved[2];
 } MPI_Status;
 
 typedef int MPI_Win_copy_attr_function(MPI_Win window, int keyval, void *extra, void *value, void *copy, int *flag);
@@ -58,201 +72,7 @@ typedef int MPI_Win_delete_attr_function(MPI_Win window, int keyval, void *value
 typedef void MPI_Win_errhandler_function(MPI_Win *window, int *code, ...);
 typedef void MPI_User_function(void *in, void *inout, int *count, MPI_Datatype *datatype);
 
-/* ---------------------------------------------------------------------------------------------- constants */
-
-#define MPI_STATUS_IGNORE ((MPI_Status *)0)
-#define MPI_STATUSES_IGNORE ((MPI_Status *)0)
-#define MPI_IN_PLACE ((void *)-1)
-#define MPI_BOTTOM ((void *)0)
-
-#define MPI_ANY_SOURCE (-1)
-#define MPI_PROC_NULL (-2)
-#define MPI_ANY_TAG (-1)
-#define MPI_UNDEFINED (-32766)
-#define MPI_ROOT (-3)
-
-#define MPI_MAX_PROCESSOR_NAME 256
-#define MPI_MAX_ERROR_STRING 512
-#define MPI_MAX_OBJECT_NAME 128
-#define MPI_MAX_LIBRARY_VERSION_STRING 256
-#define MPI_MAX_INFO_KEY 256
-#define MPI_MAX_INFO_VAL 1024
-
-/* Macros, because programs and configure checks test for them with #ifdef. */
-#define MPI_THREAD_SINGLE 0
-#define MPI_THREAD_FUNNELED 1
-#define MPI_THREAD_SERIALIZED 2
-#define MPI_THREAD_MULTIPLE 3
-enum { MPI_IDENT = 0, MPI_CONGRUENT = 1, MPI_SIMILAR = 2, MPI_UNEQUAL = 3 };
-
-#define MPI_COMM_NULL ((MPI_Comm)0)
-#define MPI_COMM_WORLD ((MPI_Comm)0x10000000)
-#define MPI_COMM_SELF ((MPI_Comm)0x10000001)
-#define MPI_GROUP_NULL ((MPI_Group)0)
-#define MPI_GROUP_EMPTY ((MPI_Group)0x20000000)
-#define MPI_REQUEST_NULL ((MPI_Request)0)
-#define MPI_WIN_NULL ((MPI_Win)0)
-#define MPI_INFO_NULL ((MPI_Info)0)
-#define MPI_ERRHANDLER_NULL ((MPI_Errhandler)0)
-#define MPI_ERRORS_ARE_FATAL ((MPI_Errhandler)0x60000000)
-#define MPI_ERRORS_RETURN ((MPI_Errhandler)0x60000001)
-
-/* For MPI_Comm_split_type: ranks that can share memory. */
-#define MPI_COMM_TYPE_SHARED 1
-
-/* Attributes of a communicator, for MPI_Comm_get_attr. */
-#define MPI_TAG_UB 0x64400001
-#define MPI_WTIME_IS_GLOBAL 0x64400002
-
-/* Attributes of a window, for MPI_Win_get_attr, and values of the last two. */
-#define MPI_WIN_BASE 0x66000001
-#define MPI_WIN_SIZE 0x66000002
-#define MPI_WIN_DISP_UNIT 0x66000003
-#define MPI_WIN_CREATE_FLAVOR 0x66000004
-#define MPI_WIN_MODEL 0x66000005
-enum { MPI_WIN_FLAVOR_CREATE = 1, MPI_WIN_FLAVOR_ALLOCATE, MPI_WIN_FLAVOR_DYNAMIC, MPI_WIN_FLAVOR_SHARED };
-enum { MPI_WIN_SEPARATE = 1, MPI_WIN_UNIFIED };
-
-/* For MPI_Win_create_keyval. Windows are never duplicated, so no copy function is called. */
-#define MPI_KEYVAL_INVALID 0
-#define MPI_WIN_NULL_COPY_FN ((MPI_Win_copy_attr_function *)0)
-#define MPI_WIN_DUP_FN ((MPI_Win_copy_attr_function *)0)
-#define MPI_WIN_NULL_DELETE_FN ((MPI_Win_delete_attr_function *)0)
-
-/* Kinds of locks, and what a program asserts about the synchronisation of a window. */
-#define MPI_LOCK_EXCLUSIVE 1
-#define MPI_LOCK_SHARED 2
-#define MPI_MODE_NOCHECK 1024
-#define MPI_MODE_NOSTORE 2048
-#define MPI_MODE_NOPUT 4096
-#define MPI_MODE_NOPRECEDE 8192
-#define MPI_MODE_NOSUCCEED 16384
-
-#define MPI_DATATYPE_NULL ((MPI_Datatype)0)
-#define MPI_BYTE ((MPI_Datatype)0x30000001)
-#define MPI_PACKED ((MPI_Datatype)0x30000002)
-#define MPI_CHAR ((MPI_Datatype)0x30000003)
-#define MPI_SIGNED_CHAR ((MPI_Datatype)0x30000004)
-#define MPI_UNSIGNED_CHAR ((MPI_Datatype)0x30000005)
-#define MPI_WCHAR ((MPI_Datatype)0x30000006)
-#define MPI_SHORT ((MPI_Datatype)0x30000007)
-#define MPI_UNSIGNED_SHORT ((MPI_Datatype)0x30000008)
-#define MPI_INT ((MPI_Datatype)0x30000009)
-#define MPI_UNSIGNED ((MPI_Datatype)0x3000000a)
-#define MPI_LONG ((MPI_Datatype)0x3000000b)
-#define MPI_UNSIGNED_LONG ((MPI_Datatype)0x3000000c)
-#define MPI_LONG_LONG_INT ((MPI_Datatype)0x3000000d)
-#define MPI_LONG_LONG MPI_LONG_LONG_INT
-#define MPI_UNSIGNED_LONG_LONG ((MPI_Datatype)0x3000000e)
-#define MPI_FLOAT ((MPI_Datatype)0x3000000f)
-#define MPI_DOUBLE ((MPI_Datatype)0x30000010)
-#define MPI_LONG_DOUBLE ((MPI_Datatype)0x30000011)
-#define MPI_INT8_T ((MPI_Datatype)0x30000012)
-#define MPI_INT16_T ((MPI_Datatype)0x30000013)
-#define MPI_INT32_T ((MPI_Datatype)0x30000014)
-#define MPI_INT64_T ((MPI_Datatype)0x30000015)
-#define MPI_UINT8_T ((MPI_Datatype)0x30000016)
-#define MPI_UINT16_T ((MPI_Datatype)0x30000017)
-#define MPI_UINT32_T ((MPI_Datatype)0x30000018)
-#define MPI_UINT64_T ((MPI_Datatype)0x30000019)
-#define MPI_C_BOOL ((MPI_Datatype)0x3000001a)
-#define MPI_CXX_BOOL MPI_C_BOOL
-#define MPI_C_FLOAT_COMPLEX ((MPI_Datatype)0x3000001b)
-#define MPI_C_COMPLEX MPI_C_FLOAT_COMPLEX
-#define MPI_CXX_FLOAT_COMPLEX MPI_C_FLOAT_COMPLEX
-#define MPI_C_DOUBLE_COMPLEX ((MPI_Datatype)0x3000001c)
-#define MPI_CXX_DOUBLE_COMPLEX MPI_C_DOUBLE_COMPLEX
-#define MPI_C_LONG_DOUBLE_COMPLEX ((MPI_Datatype)0x3000001d)
-#define MPI_CXX_LONG_DOUBLE_COMPLEX MPI_C_LONG_DOUBLE_COMPLEX
-#define MPI_AINT ((MPI_Datatype)0x3000001e)
-#define MPI_COUNT ((MPI_Datatype)0x3000001f)
-#define MPI_OFFSET ((MPI_Datatype)0x30000020)
-/* Pairs of a value and an index, for MPI_MINLOC and MPI_MAXLOC. */
-#define MPI_FLOAT_INT ((MPI_Datatype)0x30000021)
-#define MPI_DOUBLE_INT ((MPI_Datatype)0x30000022)
-#define MPI_LONG_INT ((MPI_Datatype)0x30000023)
-#define MPI_2INT ((MPI_Datatype)0x30000024)
-#define MPI_SHORT_INT ((MPI_Datatype)0x30000025)
-#define MPI_LONG_DOUBLE_INT ((MPI_Datatype)0x30000026)
-
-#define MPI_OP_NULL ((MPI_Op)0)
-#define MPI_SUM ((MPI_Op)0x40000001)
-#define MPI_PROD ((MPI_Op)0x40000002)
-#define MPI_MIN ((MPI_Op)0x40000003)
-#define MPI_MAX ((MPI_Op)0x40000004)
-#define MPI_LAND ((MPI_Op)0x40000005)
-#define MPI_LOR ((MPI_Op)0x40000006)
-#define MPI_LXOR ((MPI_Op)0x40000007)
-#define MPI_BAND ((MPI_Op)0x40000008)
-#define MPI_BOR ((MPI_Op)0x40000009)
-#define MPI_BXOR ((MPI_Op)0x4000000a)
-#define MPI_MINLOC ((MPI_Op)0x4000000b)
-#define MPI_MAXLOC ((MPI_Op)0x4000000c)
-/* For one-sided operations only. */
-#define MPI_REPLACE ((MPI_Op)0x4000000d)
-#define MPI_NO_OP ((MPI_Op)0x4000000e)
-
-/* How a datatype was made, for MPI_Type_get_envelope. */
-enum {
-  MPI_COMBINER_NAMED = 1,
-  MPI_COMBINER_DUP,
-  MPI_COMBINER_CONTIGUOUS,
-  MPI_COMBINER_VECTOR,
-  MPI_COMBINER_HVECTOR,
-  MPI_COMBINER_INDEXED,
-  MPI_COMBINER_HINDEXED,
-  MPI_COMBINER_STRUCT,
-  MPI_COMBINER_RESIZED,
-  MPI_COMBINER_INDEXED_BLOCK,
-  MPI_COMBINER_HINDEXED_BLOCK,
-  MPI_COMBINER_SUBARRAY
-};
-/* Order of the elements of an array. */
-#define MPI_ORDER_C 56
-#define MPI_ORDER_FORTRAN 57
-
-/* Error classes. A returned code is its class. MPI_Error_string adds the detail of the calling thread. */
-enum {
-  MPI_SUCCESS = 0,
-  MPI_ERR_BUFFER,
-  MPI_ERR_COUNT,
-  MPI_ERR_TYPE,
-  MPI_ERR_TAG,
-  MPI_ERR_COMM,
-  MPI_ERR_RANK,
-  MPI_ERR_REQUEST,
-  MPI_ERR_ROOT,
-  MPI_ERR_GROUP,
-  MPI_ERR_OP,
-  MPI_ERR_TOPOLOGY,
-  MPI_ERR_DIMS,
-  MPI_ERR_ARG,
-  MPI_ERR_UNKNOWN,
-  MPI_ERR_TRUNCATE,
-  MPI_ERR_OTHER,
-  MPI_ERR_INTERN,
-  MPI_ERR_PENDING,
-  MPI_ERR_IN_STATUS,
-  MPI_ERR_NO_MEM,
-  MPI_ERR_KEYVAL,
-  MPI_ERR_WIN,
-  MPI_ERR_BASE,
-  MPI_ERR_SIZE,
-  MPI_ERR_DISP,
-  MPI_ERR_LOCKTYPE,
-  MPI_ERR_ASSERT,
-  MPI_ERR_RMA_CONFLICT,
-  MPI_ERR_RMA_SYNC,
-  MPI_ERR_RMA_RANGE,
-  MPI_ERR_RMA_ATTACH,
-  MPI_ERR_RMA_SHARED,
-  MPI_ERR_RMA_FLAVOR,
-  MPI_ERR_INFO,
-  MPI_ERR_INFO_KEY,
-  MPI_ERR_INFO_VALUE,
-  MPI_ERR_INFO_NOKEY,
-  MPI_ERR_LASTCODE = 63
-};
+#include "mpi_constants.h"
 
 /* ---------------------------------------------------------------------------------------------- functions */
 

@@ -4,6 +4,7 @@
 #include "starpu_glue/mpi/handles.hpp"
 
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include <atomic>
 #include <set>
@@ -12,21 +13,26 @@
 
 namespace {
 
+using canele::mpi::handle_bits;
 using canele::mpi::HandlePool;
 using canele::mpi::Kind;
-using canele::mpi::make_handle;
+using canele::mpi::to_handle;
+
+MPI_Request make_handle(Kind kind, unsigned index) {
+  return to_handle<MPI_Request>(canele::mpi::make_word(kind, index));
+}
 
 struct Item {
   std::atomic<int> owner{0};
 };
-using Pool = HandlePool<Item, Kind::request, 3, 64>;
+using Pool = HandlePool<Item, MPI_Request, Kind::request, 3, 64>;
 
 TEST(Handles, FindsWhatWasAcquired) {
   static Pool pool;
-  int handle = 0;
+  MPI_Request handle = nullptr;
   Item* item = pool.acquire(&handle);
   ASSERT_NE(item, nullptr);
-  EXPECT_GT(handle, 0);
+  EXPECT_GE(handle_bits(handle), std::size_t{1} << 27);
   EXPECT_EQ(pool.find(handle), item);
   pool.release(handle);
   EXPECT_EQ(pool.find(handle), nullptr);
@@ -34,8 +40,8 @@ TEST(Handles, FindsWhatWasAcquired) {
 
 TEST(Handles, StaleHandleDoesNotFindTheNextOwner) {
   static Pool pool;
-  int first = 0;
-  int second = 0;
+  MPI_Request first = nullptr;
+  MPI_Request second = nullptr;
   Item* a = pool.acquire(&first);
   pool.release(first);
   Item* b = pool.acquire(&second);
@@ -47,10 +53,15 @@ TEST(Handles, StaleHandleDoesNotFindTheNextOwner) {
 
 TEST(Handles, RejectsOtherKindsReservedAndUnknownIndexes) {
   static Pool pool;
-  int handle = 0;
+  MPI_Request handle = nullptr;
   pool.acquire(&handle);
-  EXPECT_EQ(pool.find(0), nullptr);
-  EXPECT_EQ(pool.find(-1), nullptr);
+  EXPECT_EQ(pool.find(nullptr), nullptr);
+  EXPECT_EQ(pool.find(to_handle<MPI_Request>(-1)), nullptr);
+  EXPECT_EQ(pool.find(reinterpret_cast<MPI_Request>(~std::uintptr_t{0})), nullptr);
+  for (int bit = 32; bit < 64; ++bit) {
+    const std::uintptr_t upper = std::uintptr_t{1} << bit;
+    EXPECT_EQ(pool.find(reinterpret_cast<MPI_Request>(handle_bits(handle) | upper)), nullptr);
+  }
   EXPECT_EQ(pool.find(make_handle(Kind::datatype, 3)), nullptr);
   for (unsigned index = 0; index < 3; ++index) EXPECT_EQ(pool.find(make_handle(Kind::request, index)), nullptr);
   EXPECT_EQ(pool.find(make_handle(Kind::request, 4)), nullptr);         // in the chunk, never given out
@@ -58,7 +69,7 @@ TEST(Handles, RejectsOtherKindsReservedAndUnknownIndexes) {
 }
 
 TEST(Handles, RunsOutWithoutHarm) {
-  static HandlePool<Item, Kind::op, 2, 1> pool;
+  static HandlePool<Item, int, Kind::keyval, 2, 1> pool;
   std::vector<int> handles;
   int handle = 0;
   while (pool.acquire(&handle) != nullptr) handles.push_back(handle);
@@ -69,16 +80,31 @@ TEST(Handles, RunsOutWithoutHarm) {
   EXPECT_EQ(pool.acquire(&handle), nullptr);
 }
 
+TEST(Handles, PredefinedOnesMayBeBeyondTheFirstChunk) {
+  static HandlePool<Item, MPI_Datatype, Kind::datatype, 0x2ec, 2> pool;
+  const auto known = to_handle<MPI_Datatype>(0x2eb), other = to_handle<MPI_Datatype>(0x1ff);
+  Item* predefined = pool.reserved(known);
+  ASSERT_NE(predefined, nullptr);
+  pool.open(*predefined);
+  EXPECT_EQ(pool.find(known), predefined);
+  EXPECT_EQ(pool.find(other), nullptr);
+  EXPECT_EQ(pool.used(), 0u);
+  MPI_Datatype handle = nullptr;
+  int made = 0;
+  for (; Item* item = pool.acquire(&handle); ++made) EXPECT_EQ(pool.find(handle), item);
+  EXPECT_EQ(made, 1024 - 0x2ec);
+}
+
 TEST(Handles, AFreeObjectHasNoHandleUntilItIsOpened) {
   static Pool pool;
   Item* item = pool.take();
   ASSERT_NE(item, nullptr);
-  const int first = Pool::open(*item);
+  const MPI_Request first = Pool::open(*item);
   EXPECT_EQ(pool.find(first), item);
   EXPECT_EQ(Pool::handle_of(*item), first);
   Pool::close(*item);
   EXPECT_EQ(pool.find(first), nullptr);
-  const int second = Pool::open(*item);  // the keeper uses it again, without the pool
+  const MPI_Request second = Pool::open(*item);  // the keeper uses it again, without the pool
   EXPECT_NE(first, second);
   EXPECT_EQ(pool.find(second), item);
   EXPECT_EQ(pool.find(first), nullptr);
@@ -90,28 +116,31 @@ TEST(Handles, AFreeObjectHasNoHandleUntilItIsOpened) {
 
 TEST(Handles, GenerationsComeRoundWithinTheirBits) {
   static Pool pool;
-  std::set<int> handles;
-  int handle = 0;
+  std::set<MPI_Request> handles;
+  MPI_Request handle = nullptr;
   for (int i = 0; i < 40; ++i) {
     pool.acquire(&handle);
-    EXPECT_TRUE(canele::mpi::is_kind(handle, Kind::request));
-    EXPECT_EQ(canele::mpi::handle_index(handle), 3u);
+    const auto word = static_cast<int>(handle_bits(handle));
+    EXPECT_EQ(word >> canele::mpi::kKindShift, static_cast<int>(Kind::request));
+    EXPECT_EQ(canele::mpi::word_index(word), 3u);
     handles.insert(handle);
-    EXPECT_EQ(pool.find(~handle), nullptr);
+    EXPECT_EQ(pool.find(to_handle<MPI_Request>(~word)), nullptr);
     pool.release(handle);
-    EXPECT_EQ(pool.find(~handle), nullptr);
+    EXPECT_EQ(pool.find(to_handle<MPI_Request>(~word)), nullptr);
   }
   EXPECT_EQ(handles.size(), 8u);
 }
 
 TEST(Handles, PredefinedOnesAreFoundOnceTheyAreOpen) {
   static Pool pool;
-  Item* predefined = pool.reserved(2);
+  const MPI_Request known = to_handle<MPI_Request>(2);
+  Item* predefined = pool.reserved(known);
   ASSERT_NE(predefined, nullptr);
+  EXPECT_EQ(pool.find(known), nullptr);
+  EXPECT_EQ(Pool::open(*predefined), known);
+  EXPECT_EQ(pool.find(known), predefined);
   EXPECT_EQ(pool.find(make_handle(Kind::request, 2)), nullptr);
-  EXPECT_EQ(Pool::open(*predefined), make_handle(Kind::request, 2));
-  EXPECT_EQ(pool.find(make_handle(Kind::request, 2)), predefined);
-  int handle = 0;
+  MPI_Request handle = nullptr;
   EXPECT_NE(pool.acquire(&handle), predefined);
 }
 
@@ -166,8 +195,8 @@ TEST(Handles, ThreadsThatTakeAndGiveSomeNeverShareAnItem) {
 
 TEST(Handles, EachLiveObjectIsVisited) {
   static Pool pool;
-  int handles[5];
-  for (int& handle : handles) pool.acquire(&handle)->owner.store(1);
+  MPI_Request handles[5];
+  for (MPI_Request& handle : handles) pool.acquire(&handle)->owner.store(1);
   pool.release(handles[1]);
   pool.release(handles[4]);
   int visited = 0;
@@ -183,13 +212,13 @@ TEST(Handles, EightThreadsNeverShareAnItem) {
   std::vector<std::thread> threads;
   for (int id = 1; id <= kThreads; ++id) {
     threads.emplace_back([id, &shared] {
-      int handles[4];
+      MPI_Request handles[4];
       for (int round = 0; round < kRounds; ++round) {
-        for (int& handle : handles) {
+        for (MPI_Request& handle : handles) {
           Item* item = pool.acquire(&handle);
           if (item == nullptr || item->owner.exchange(id) != 0) shared.fetch_add(1);
         }
-        for (int handle : handles) {
+        for (MPI_Request handle : handles) {
           Item* item = pool.find(handle);
           if (item == nullptr || item->owner.exchange(0) != id) shared.fetch_add(1);
           pool.release(handle);

@@ -83,7 +83,7 @@ TEST(Operation, RejectsWhatMpiDoesNotAllow) {
   EXPECT_EQ(code_for(MPI_SUM, MPI_2INT), MPI_ERR_OP);
   EXPECT_EQ(code_for(MPI_MINLOC, MPI_INT), MPI_ERR_OP);
   EXPECT_EQ(code_for(MPI_OP_NULL, MPI_INT), MPI_ERR_OP);
-  EXPECT_EQ(code_for(MPI_INT, MPI_INT), MPI_ERR_OP);
+  EXPECT_EQ(code_for(reinterpret_cast<MPI_Op>(MPI_INT), MPI_INT), MPI_ERR_OP);
 }
 
 void subtract(void* in, void* inout, int* count, MPI_Datatype*) {

@@ -85,6 +85,7 @@ TEST(Requests, OneThreadStartsThemAndAnotherFreesThem) {
   constexpr int rounds = 20000;
   constexpr std::size_t room = 8;
   static std::atomic<MPI_Request> places[room];
+  for (std::atomic<MPI_Request>& place : places) place.store(MPI_REQUEST_NULL);
   const auto used = requests_pool.used();
   std::thread other([] {
     for (int i = 0; i < rounds; ++i) {
@@ -115,7 +116,8 @@ TEST(Requests, AFreedHandleIsRejectedInWords) {
   EXPECT_EQ(get_request(handle, &found), MPI_SUCCESS);
   EXPECT_EQ(found, request);
   free_request(*request);
-  for (const MPI_Request wrong : {handle, static_cast<MPI_Request>(MPI_INT), -1, 0x5fffffff}) {
+  for (const MPI_Request wrong : {handle, reinterpret_cast<MPI_Request>(MPI_INT), to_handle<MPI_Request>(-1),
+                                  to_handle<MPI_Request>(0x5fffffff)}) {
     EXPECT_EQ(get_request(wrong, &found), MPI_ERR_REQUEST);
     EXPECT_EQ(found, nullptr);
     char text[MPI_MAX_ERROR_STRING];

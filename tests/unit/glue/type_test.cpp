@@ -42,7 +42,7 @@ TEST(Type, PredefinedOnesMatchTheLanguage) {
   EXPECT_EQ(named(MPI_DOUBLE_INT).extent(), 16);
   EXPECT_STREQ(named(MPI_2INT).fixed_name, "MPI_2INT");
   EXPECT_EQ(find_type(MPI_DATATYPE_NULL), nullptr);
-  EXPECT_EQ(find_type(MPI_COMM_WORLD), nullptr);
+  EXPECT_EQ(find_type(reinterpret_cast<MPI_Datatype>(MPI_COMM_WORLD)), nullptr);
 }
 
 TEST(Type, WhatIsContiguousBecomesOneBlock) {
