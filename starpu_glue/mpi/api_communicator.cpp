@@ -82,6 +82,26 @@ int expand(const Ranks& group, int count, const int (*ranges)[3], std::vector<in
   return MPI_SUCCESS;
 }
 
+/// Returns the value of an attribute that all communicators have; nullptr if it is none of them.
+const int* predefined_attribute(int keyval) {
+  static constexpr int tag_upper_bound = INT_MAX, io = MPI_ANY_SOURCE, host = MPI_PROC_NULL, wtime_is_global = 0,
+                       last_used_code = MPI_ERR_LASTCODE;
+  switch (keyval) {
+    case MPI_TAG_UB:
+      return &tag_upper_bound;
+    case MPI_IO:
+      return &io;
+    case MPI_HOST:
+      return &host;
+    case MPI_WTIME_IS_GLOBAL:
+      return &wtime_is_global;
+    case MPI_LASTUSEDCODE:
+      return &last_used_code;
+    default:
+      return nullptr;
+  }
+}
+
 /// Makes a communicator of another one: check(), then make(parent), which may block and writes to *made.
 template <class Check, class Make>
 int derive_communicator(Function function, MPI_Comm comm, Argument made, Check check, Make make) {
@@ -269,17 +289,13 @@ extern "C" int PMPI_Comm_get_name(MPI_Comm comm, char* name, int* length) {
 CANELE_MPI_NAME(Comm_get_name);
 
 extern "C" int PMPI_Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* flag) {
-  static const int tag_upper_bound = INT_MAX;
-  static const int wtime_is_global = 0;
   const Call call("MPI_Comm_get_attr");
   if (call.rejected()) [[unlikely]]
     return call.end(reject_in_child());
   if (const int code = given({{"value", value}, {"flag", flag}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   if (const int code = get_communicator(comm, &found); code != MPI_SUCCESS) return call.end(code);
-  const int* attribute = keyval == MPI_TAG_UB            ? &tag_upper_bound
-                         : keyval == MPI_WTIME_IS_GLOBAL ? &wtime_is_global
-                                                         : nullptr;
+  const int* attribute = predefined_attribute(keyval);
   *flag = attribute != nullptr ? 1 : 0;
   if (attribute != nullptr)
     std::memcpy(value, &attribute, sizeof attribute);  // the caller gives the address of a pointer

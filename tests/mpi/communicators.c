@@ -302,6 +302,12 @@ static void properties(void) {
   CHECK(strcmp(name, "mine") == 0 && length == 4);
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag);
   CHECK(flag && *bound >= 32767);
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_HOST, &bound, &flag);
+  CHECK(flag && *bound == MPI_PROC_NULL);
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_IO, &bound, &flag);
+  CHECK(flag && *bound != MPI_PROC_NULL);
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_LASTUSEDCODE, &bound, &flag);
+  CHECK(flag && *bound >= MPI_ERR_LASTCODE);
   CHECK(MPI_Comm_f2c(MPI_Comm_c2f(copy)) == copy);
   talk(copy, &rank_);
   MPI_Comm_free(&copy);
