@@ -2,6 +2,8 @@
 //
 // The predefined datatypes. The number of each is its handle in mpi_constants.h, and the index of its slot.
 //
+// Types of Fortran that neither C nor the engine has are bytes: they can be sent, but not reduced.
+//
 // The pool entries are made at the first look-up, so that loading and unloading the library runs no code.
 #include <complex>
 
@@ -74,6 +76,13 @@ constexpr Row kRows[] = {
     plain<double>("MPI_DOUBLE", 0x214, Basic::f64),
     plain<std::complex<double>>("MPI_C_DOUBLE_COMPLEX", 0x216, Basic::c64),
     plain<std::complex<double>>("MPI_CXX_DOUBLE_COMPLEX", 0x217, Basic::c64),
+    integer<int>("MPI_LOGICAL", 0x218),
+    integer<int>("MPI_INTEGER", 0x219),
+    plain<float>("MPI_REAL", 0x21a, Basic::f32),
+    plain<std::complex<float>>("MPI_COMPLEX", 0x21b, Basic::c32),
+    plain<double>("MPI_DOUBLE_PRECISION", 0x21c, Basic::f64),
+    plain<std::complex<double>>("MPI_DOUBLE_COMPLEX", 0x21d, Basic::c64),
+    integer<char>("MPI_CHARACTER", 0x21e),
     plain<long double>("MPI_LONG_DOUBLE", 0x220, Basic::f80),
     plain<std::complex<long double>>("MPI_C_LONG_DOUBLE_COMPLEX", 0x224, Basic::c80),
     plain<std::complex<long double>>("MPI_CXX_LONG_DOUBLE_COMPLEX", 0x225, Basic::c80),
@@ -83,6 +92,9 @@ constexpr Row kRows[] = {
     pair<int>("MPI_2INT", 0x22b, Basic::int_int),
     pair<short>("MPI_SHORT_INT", 0x22c, Basic::short_int),
     pair<long double>("MPI_LONG_DOUBLE_INT", 0x22d, Basic::long_double_int),
+    {"MPI_2REAL", 0x230, Basic::none, 8, 8, 4},
+    {"MPI_2DOUBLE_PRECISION", 0x231, Basic::none, 16, 16, 8},
+    pair<int>("MPI_2INTEGER", 0x232, Basic::int_int),
     plain<bool>("MPI_C_BOOL", 0x238, Basic::boolean),
     plain<bool>("MPI_CXX_BOOL", 0x239, Basic::boolean),
     integer<wchar_t>("MPI_WCHAR", 0x23c),
@@ -98,6 +110,24 @@ constexpr Row kRows[] = {
     integer<std::uint32_t>("MPI_UINT32_T", 0x251),
     integer<std::int64_t>("MPI_INT64_T", 0x258),
     integer<std::uint64_t>("MPI_UINT64_T", 0x259),
+    integer<std::int8_t>("MPI_LOGICAL1", 0x2c0),
+    integer<std::int8_t>("MPI_INTEGER1", 0x2c1),
+    integer<std::int16_t>("MPI_LOGICAL2", 0x2c8),
+    integer<std::int16_t>("MPI_INTEGER2", 0x2c9),
+    {"MPI_REAL2", 0x2ca, Basic::none, 2, 2, 2},
+    integer<std::int32_t>("MPI_LOGICAL4", 0x2d0),
+    integer<std::int32_t>("MPI_INTEGER4", 0x2d1),
+    plain<float>("MPI_REAL4", 0x2d2, Basic::f32),
+    {"MPI_COMPLEX4", 0x2d3, Basic::none, 4, 4, 2},
+    integer<std::int64_t>("MPI_LOGICAL8", 0x2d8),
+    integer<std::int64_t>("MPI_INTEGER8", 0x2d9),
+    plain<double>("MPI_REAL8", 0x2da, Basic::f64),
+    plain<std::complex<float>>("MPI_COMPLEX8", 0x2db, Basic::c32),
+    {"MPI_LOGICAL16", 0x2e0, Basic::none, 16, 16, 16},
+    {"MPI_INTEGER16", 0x2e1, Basic::none, 16, 16, 16},
+    {"MPI_REAL16", 0x2e2, Basic::none, 16, 16, 16},
+    plain<std::complex<double>>("MPI_COMPLEX16", 0x2e3, Basic::c64),
+    {"MPI_COMPLEX32", 0x2eb, Basic::none, 32, 32, 16},
 };
 
 constexpr bool is_in_order() {

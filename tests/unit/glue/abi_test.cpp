@@ -221,6 +221,13 @@ const Datatype kTypes[] = {
     TYPE(DOUBLE, 0x214, 8),
     TYPE(C_DOUBLE_COMPLEX, 0x216, 16),
     TYPE(CXX_DOUBLE_COMPLEX, 0x217, 16),
+    TYPE(LOGICAL, 0x218, 4),
+    TYPE(INTEGER, 0x219, 4),
+    TYPE(REAL, 0x21a, 4),
+    TYPE(COMPLEX, 0x21b, 8),
+    TYPE(DOUBLE_PRECISION, 0x21c, 8),
+    TYPE(DOUBLE_COMPLEX, 0x21d, 16),
+    TYPE(CHARACTER, 0x21e, 1),
     TYPE(LONG_DOUBLE, 0x220, sizeof(long double)),
     TYPE(C_LONG_DOUBLE_COMPLEX, 0x224, 2 * sizeof(long double)),
     TYPE(CXX_LONG_DOUBLE_COMPLEX, 0x225, 2 * sizeof(long double)),
@@ -230,6 +237,9 @@ const Datatype kTypes[] = {
     TYPE(2INT, 0x22b, 8),
     TYPE(SHORT_INT, 0x22c, 6),
     TYPE(LONG_DOUBLE_INT, 0x22d, sizeof(long double) + 4),
+    TYPE(2REAL, 0x230, 8),
+    TYPE(2DOUBLE_PRECISION, 0x231, 16),
+    TYPE(2INTEGER, 0x232, 8),
     TYPE(C_BOOL, 0x238, 1),
     TYPE(CXX_BOOL, 0x239, 1),
     TYPE(WCHAR, 0x23c, 4),
@@ -245,6 +255,24 @@ const Datatype kTypes[] = {
     TYPE(UINT32_T, 0x251, 4),
     TYPE(INT64_T, 0x258, 8),
     TYPE(UINT64_T, 0x259, 8),
+    TYPE(LOGICAL1, 0x2c0, 1),
+    TYPE(INTEGER1, 0x2c1, 1),
+    TYPE(LOGICAL2, 0x2c8, 2),
+    TYPE(INTEGER2, 0x2c9, 2),
+    TYPE(REAL2, 0x2ca, 2),
+    TYPE(LOGICAL4, 0x2d0, 4),
+    TYPE(INTEGER4, 0x2d1, 4),
+    TYPE(REAL4, 0x2d2, 4),
+    TYPE(COMPLEX4, 0x2d3, 4),
+    TYPE(LOGICAL8, 0x2d8, 8),
+    TYPE(INTEGER8, 0x2d9, 8),
+    TYPE(REAL8, 0x2da, 8),
+    TYPE(COMPLEX8, 0x2db, 8),
+    TYPE(LOGICAL16, 0x2e0, 16),
+    TYPE(INTEGER16, 0x2e1, 16),
+    TYPE(REAL16, 0x2e2, 16),
+    TYPE(COMPLEX16, 0x2e3, 16),
+    TYPE(COMPLEX32, 0x2eb, 32),
 };
 
 constexpr std::size_t kFirstUnreserved = 4096;  // the ABI keeps the addresses below for predefined handles
@@ -303,6 +331,16 @@ TEST(Abi, OperatorsOfTheirNumbersCompute) {
   }
   for (const MPI_Op handle : {MPI_MINLOC, MPI_MAXLOC})
     EXPECT_NE(canele::mpi::predefined_operator(handle, canele::mpi::Basic::int_int), nullptr);
+}
+
+TEST(Abi, FortranTypesThatCHasCanBeReduced) {
+  const auto has_sum = [](MPI_Datatype type) {
+    return canele::mpi::predefined_operator(MPI_SUM, canele::mpi::find_type(type)->basic) != nullptr;
+  };
+  for (const MPI_Datatype type : {MPI_INTEGER, MPI_INTEGER8, MPI_REAL, MPI_REAL8, MPI_COMPLEX, MPI_COMPLEX16})
+    EXPECT_TRUE(has_sum(type)) << canele::mpi::find_type(type)->fixed_name;
+  for (const MPI_Datatype type : {MPI_INTEGER16, MPI_REAL2, MPI_REAL16, MPI_COMPLEX4, MPI_2REAL})
+    EXPECT_FALSE(has_sum(type)) << canele::mpi::find_type(type)->fixed_name;
 }
 
 TEST(Abi, HandlesOfTheProgramAreAboveTheReservedOnes) {
