@@ -16,7 +16,7 @@ source "$here/progress.sh"
 packages_of() {
   case $1 in
     # The library and its tools.
-    build) echo g++ cmake ninja-build make pkg-config libhwloc-dev libpmix-dev libcli11-dev libfmt-dev \
+    build) echo g++ cmake ninja-build make pkg-config python3 libhwloc-dev libpmix-dev libcli11-dev libfmt-dev \
       nlohmann-json3-dev libfabric-dev libpsm2-dev ;;
     # The tests. Open MPI is the other MPI in one process, and a second launcher; mpich and Slurm are launchers only
     # (mpich and openmpi can be installed side by side: mpiexec.hydra, mpirun.openmpi). Then come packages for ranks in

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "starpu_glue/mpi/error.hpp"
+#include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/nmad/internal.hpp"
 
 using namespace canele;

@@ -14,8 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "starpu_glue/mpi/communicator.hpp"
-#include "starpu_glue/mpi/transfer.hpp"
+#include "starpu_glue/mpi/communicators/communicator.hpp"
+#include "starpu_glue/mpi/datatypes/transfer.hpp"
 
 namespace canele::nmad {
 

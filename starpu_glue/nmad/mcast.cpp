@@ -8,8 +8,8 @@
 
 #include <vector>
 
-#include "starpu_glue/mpi/error.hpp"
-#include "starpu_glue/mpi/state.hpp"
+#include "starpu_glue/mpi/core/error.hpp"
+#include "starpu_glue/mpi/core/state.hpp"
 #include "starpu_glue/nmad/internal.hpp"
 
 using namespace canele;

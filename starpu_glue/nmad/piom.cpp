@@ -9,8 +9,9 @@
 #include <cstring>
 #include <string>
 
-#include "starpu_glue/mpi/error.hpp"
-#include "starpu_glue/mpi/state.hpp"
+#include "starpu_glue/mpi/core/error.hpp"
+#include "starpu_glue/mpi/core/state.hpp"
+#include "starpu_glue/mpi/environment/start.hpp"
 
 using namespace canele;
 

@@ -9,8 +9,8 @@
 
 #include <new>
 
-#include "starpu_glue/mpi/error.hpp"
-#include "starpu_glue/mpi/state.hpp"
+#include "starpu_glue/mpi/core/error.hpp"
+#include "starpu_glue/mpi/core/state.hpp"
 #include "starpu_glue/nmad/internal.hpp"
 
 static_assert(int{NM_SR_EVENT_RECV_DATA} == int{CANELE_EVENT_HEADER});

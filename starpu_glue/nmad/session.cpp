@@ -9,8 +9,8 @@
 
 #include <mutex>
 
-#include "starpu_glue/mpi/error.hpp"
-#include "starpu_glue/mpi/state.hpp"
+#include "starpu_glue/mpi/communicators/call.hpp"
+#include "starpu_glue/mpi/core/state.hpp"
 #include "starpu_glue/nmad/internal.hpp"
 
 using namespace canele;

@@ -181,6 +181,39 @@ static void ranges(void) {
   free(odds);
 }
 
+/* The first two thirds of all ranks and the last two thirds: union, intersection and difference. */
+static void sets(void) {
+  const int third = size_ / 3;
+  MPI_Group world, low, high, made;
+  int first[][3] = {{0, size_ - third - 1, 1}}, last[][3] = {{size_ - 1, third, -1}}, *wanted, n = 0;
+  wanted = malloc(sizeof *wanted * (size_t)size_);
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_range_incl(world, 1, first, &low);
+  MPI_Group_range_incl(world, 1, last, &high); /* from the last rank down */
+  for (int rank = 0; rank < size_ - third; ++rank) wanted[n++] = rank;
+  for (int rank = size_ - 1; rank >= size_ - third; --rank) wanted[n++] = rank;
+  MPI_Group_union(low, high, &made);
+  CHECK(has(made, wanted, size_));
+  MPI_Group_free(&made);
+  n = 0;
+  for (int rank = size_ - third - 1; rank >= third; --rank) wanted[n++] = rank;
+  MPI_Group_intersection(high, low, &made); /* in the order of the first group */
+  CHECK(has(made, wanted, n));
+  if (made != MPI_GROUP_EMPTY) MPI_Group_free(&made);
+  for (int rank = 0; rank < third; ++rank) wanted[rank] = rank;
+  MPI_Group_difference(low, high, &made);
+  CHECK(has(made, wanted, third));
+  if (made != MPI_GROUP_EMPTY) MPI_Group_free(&made);
+  MPI_Group_difference(low, world, &made);
+  CHECK(made == MPI_GROUP_EMPTY);
+  MPI_Group_union(made, MPI_GROUP_EMPTY, &made);
+  CHECK(made == MPI_GROUP_EMPTY);
+  MPI_Group_free(&low);
+  MPI_Group_free(&high);
+  MPI_Group_free(&world);
+  free(wanted);
+}
+
 #ifndef OPEN_MPI
 static void wrong_groups(void) {
   MPI_Group world, part;
@@ -320,6 +353,7 @@ int main(int argc, char **argv) {
   splitting();
   groups();
   ranges();
+  sets();
 #ifndef OPEN_MPI /* 4.1 does not check them */
   wrong_groups();
 #endif

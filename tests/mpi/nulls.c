@@ -78,6 +78,9 @@ static void communicators(void) {
   REFUSED(MPI_Group_range_incl(group, 1, range, NULL));
   REFUSED(MPI_Group_range_excl(group, 1, NULL, &group));
   REFUSED(MPI_Group_range_excl(group, 1, range, NULL));
+  REFUSED(MPI_Group_union(group, group, NULL));
+  REFUSED(MPI_Group_intersection(group, group, NULL));
+  REFUSED(MPI_Group_difference(group, group, NULL));
   REFUSED(MPI_Group_compare(group, group, NULL));
   REFUSED(MPI_Group_translate_ranks(group, 1, NULL, group, &value));
   REFUSED(MPI_Group_translate_ranks(group, 1, &zero, group, NULL));
@@ -245,6 +248,9 @@ static void infos(void) {
   REFUSED(MPI_Info_get(info, NULL, 1, text, &value));
   REFUSED(MPI_Info_get(info, "key", 1, NULL, &value));
   REFUSED(MPI_Info_get(info, "key", 1, text, NULL));
+  REFUSED(MPI_Info_get_string(info, NULL, &value, text, &other));
+  REFUSED(MPI_Info_get_string(info, "key", NULL, text, &other));
+  REFUSED(MPI_Info_get_string(info, "key", &value, text, NULL));
   REFUSED(MPI_Info_get_valuelen(info, NULL, &value, &other));
   REFUSED(MPI_Info_get_valuelen(info, "key", NULL, &other));
   REFUSED(MPI_Info_get_valuelen(info, "key", &value, NULL));

@@ -37,6 +37,16 @@ static void set_and_get(void) {
   CHECK_EQ(flag, 0);
   MPI_Info_get_valuelen(info, "third", &length, &flag);
   CHECK_EQ(flag, 0);
+#ifdef CANELE_MPI /* of MPI-4.0 */
+  length = 3;
+  MPI_Info_get_string(info, "first", &length, value, &flag);
+  CHECK(flag && length == 6 && strcmp(value, "th") == 0);
+  length = 0;
+  MPI_Info_get_string(info, "first", &length, NULL, &flag);
+  CHECK(flag && length == 6);
+  MPI_Info_get_string(info, "absent", &length, value, &flag);
+  CHECK(!flag && length == 6);
+#endif
   MPI_Info_dup(info, &copy);
   MPI_Info_delete(info, "first");
   MPI_Info_get_nthkey(info, 0, key);

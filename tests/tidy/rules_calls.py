@@ -114,7 +114,7 @@ BANNED = [
         call("exit", "_exit", "_Exit", "quick_exit", "abort", "terminate", "atexit", "at_quick_exit", "on_exit"),
         LIBRARY,
         "an error code: the library is a guest (canele_abort alone ends the process)",
-        rf"^comm/api/(abort|engine_api)\.cpp$|^starpu_glue/mpi/error\.cpp$|{PLATFORM}|{USERS_PROGRAM}",
+        rf"^comm/api/(abort|engine_api)\.cpp$|^starpu_glue/mpi/core/error\.cpp$|{PLATFORM}|{USERS_PROGRAM}",
         ["exit(1);", "std::abort();", "atexit(f);", "::_exit(3);"],
         ["canele_abort(engine, 1, why);", "x.exit();"],
     ),

@@ -9,8 +9,8 @@ include it cannot call them.
 import pathlib
 import re
 
-# The floors of comm, the lowest first. A file includes its own folder and lower floors only; the folders of one floor
-# do not include each other. comm/README.md says what each is for.
+# The floors of comm and of the MPI layer, the lowest first. A file includes its own folder and lower floors only; the
+# folders of one floor do not include each other. The README.md of each says what they are for.
 FLOORS = [
     ["include", "wire", "config", "bootstrap"],
     ["observe", "matching", "operators", "registry"],
@@ -25,7 +25,24 @@ FLOORS = [
     ["diagnose"],
     ["api"],
 ]
-FLOOR = {folder: level for level, folders in enumerate(FLOORS) for folder in folders}
+MPI_FLOORS = [
+    ["include", "functions"],
+    ["core"],
+    ["infos", "datatypes"],
+    ["communicators"],
+    ["messages"],
+    ["collectives"],
+    ["windows"],
+    ["environment"],
+    ["fortran"],
+]
+FLOORS_OF_ROOM = {"comm": FLOORS, "starpu_glue/mpi": MPI_FLOORS}
+FLOOR = {
+    f"{room}/{folder}": level
+    for room, floors in FLOORS_OF_ROOM.items()
+    for level, folders in enumerate(floors)
+    for folder in folders
+}
 # Includes that still point up, one "FILE INCLUDED" a line. The list may only shrink.
 FOLDER_ROOMS = ("comm", "drivers", "ltask", "strategies", "starpu_glue", "apps")
 
@@ -124,28 +141,39 @@ def check_pure_strategies(tree):
                 yield file.path, line, f"includes <{name}>: a strategy uses the standard library only"
 
 
-def folder_in_comm(path):
-    parts = path.split("/")
-    return parts[1] if parts[0] == "comm" and len(parts) > 2 else None
+def folder_with_floor(path):
+    """The folder of a file in a room with floors, such as comm/state; else None."""
+    folder = str(pathlib.PurePosixPath(path).parent)
+    return folder if any(folder.startswith(room + "/") for room in FLOORS_OF_ROOM) else None
+
+
+def base_folder(folder):
+    """comm/include for comm/include/canele: floors are those of the first level."""
+    room = next(room for room in FLOORS_OF_ROOM if folder.startswith(room + "/"))
+    return room + "/" + folder[len(room) + 1 :].split("/")[0]
 
 
 def arrows_up(tree):
-    """[(file, line, target)] of the includes inside comm that do not go down."""
+    """[(file, line, target)] of the includes inside a room with floors that do not go down."""
     for file in tree.cpp:
-        folder = folder_in_comm(file.path)
+        folder = folder_with_floor(file.path)
         for line, name, _ in file.includes if folder else []:
             target = tree.resolve(file, name)
-            into = folder_in_comm(target) if target else None
-            if into is not None and into != folder and FLOOR.get(into, 0) >= FLOOR.get(folder, 0):
+            into = folder_with_floor(target) if target else None
+            if into is None or base_folder(into) == base_folder(folder) or PUBLIC.search(target):
+                continue
+            if FLOOR.get(base_folder(into), 0) >= FLOOR.get(base_folder(folder), 0):
                 yield file.path, line, target
 
 
 def check_floors(tree):
-    """Includes that go up inside comm."""
-    for folder in {folder_in_comm(path) for path in tree.files} - {None} - set(FLOOR):
-        yield f"comm/{folder}", 1, "the folder has no floor: see FLOORS in tests/tidy/rules_layers.py"
+    """Includes that go up inside comm and inside the MPI layer."""
+    folders = {base_folder(folder) for folder in map(folder_with_floor, tree.files) if folder}
+    for folder in folders - set(FLOOR):
+        yield folder, 1, "the folder has no floor: see FLOORS in tests/tidy/rules_layers.py"
     for path, line, target in arrows_up(tree):
-        yield path, line, f"includes {target}, which does not stand below it (the floors: comm/README.md)"
+        room = "comm" if path.startswith("comm/") else "starpu_glue/mpi"
+        yield path, line, f"includes {target}, which does not stand below it (the floors: {room}/README.md)"
 
 
 def include_graph(tree):
@@ -242,13 +270,21 @@ RULES = [
     (
         "floors",
         check_floors,
-        "inside comm a file includes what stands below it",
+        "inside comm and the MPI layer a file includes what stands below it",
         [
             ({"comm/state/a.hpp": '#include "comm/engine/b.hpp"\n', "comm/engine/b.hpp": ""}, 1),
             ({"comm/observe/a.hpp": '#include "comm/matching/b.hpp"\n', "comm/matching/b.hpp": ""}, 1),
             ({"comm/engine/a.hpp": '#include "comm/state/b.hpp"\n', "comm/state/b.hpp": ""}, 0),
             ({"comm/state/a.hpp": '#include "comm/state/b.hpp"\n', "comm/state/b.hpp": ""}, 0),
             ({"comm/attic/a.hpp": ""}, 1),
+            (
+                {
+                    "starpu_glue/mpi/core/a.hpp": '#include "starpu_glue/mpi/windows/b.hpp"\n',
+                    "starpu_glue/mpi/windows/b.hpp": '#include "starpu_glue/mpi/datatypes/c.hpp"\n',
+                    "starpu_glue/mpi/datatypes/c.hpp": "",
+                },
+                1,
+            ),
         ],
     ),
     (

@@ -12,12 +12,12 @@
 #include <string>
 #include <type_traits>
 
-#include "starpu_glue/mpi/communicator.hpp"
-#include "starpu_glue/mpi/error.hpp"
-#include "starpu_glue/mpi/operation.hpp"
-#include "starpu_glue/mpi/request.hpp"
-#include "starpu_glue/mpi/type.hpp"
-#include "starpu_glue/mpi/window.hpp"
+#include "starpu_glue/mpi/communicators/communicator.hpp"
+#include "starpu_glue/mpi/core/error.hpp"
+#include "starpu_glue/mpi/datatypes/operation.hpp"
+#include "starpu_glue/mpi/datatypes/type.hpp"
+#include "starpu_glue/mpi/messages/request.hpp"
+#include "starpu_glue/mpi/windows/window.hpp"
 
 namespace {
 

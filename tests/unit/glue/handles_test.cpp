@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The handle pool: what a handle finds, and when it is stale.
-#include "starpu_glue/mpi/handles.hpp"
+#include "starpu_glue/mpi/core/handles.hpp"
 
 #include <gtest/gtest.h>
 #include <mpi.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Reduction operators.
-#include "starpu_glue/mpi/operation.hpp"
+#include "starpu_glue/mpi/datatypes/operation.hpp"
 
 #include <gtest/gtest.h>
 

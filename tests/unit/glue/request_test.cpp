@@ -3,7 +3,7 @@
 // Requests: the free ones that threads keep, stale handles, and communicators that are freed under a request.
 //
 // The last test starts MPI, in a process of its own.
-#include "starpu_glue/mpi/request.hpp"
+#include "starpu_glue/mpi/messages/request.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "starpu_glue/mpi/error.hpp"
-#include "starpu_glue/mpi/state.hpp"
+#include "starpu_glue/mpi/core/error.hpp"
+#include "starpu_glue/mpi/core/state.hpp"
 
 namespace canele::mpi {
 namespace {

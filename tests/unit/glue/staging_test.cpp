@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Staging: what goes to the engine as it is, what is copied, what is copied back; calls of the program's operators.
-#include "starpu_glue/mpi/staging.hpp"
+#include "starpu_glue/mpi/datatypes/staging.hpp"
 
 #include <gtest/gtest.h>
 

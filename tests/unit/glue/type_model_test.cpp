@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "starpu_glue/mpi/type.hpp"
+#include "starpu_glue/mpi/datatypes/type.hpp"
 
 namespace {
 

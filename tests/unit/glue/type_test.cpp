@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Datatypes one by one: what merges, extents, contents, references, errors.
-#include "starpu_glue/mpi/type.hpp"
+#include "starpu_glue/mpi/datatypes/type.hpp"
 
 #include <gtest/gtest.h>
 

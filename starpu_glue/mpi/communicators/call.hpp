@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Call: what all MPI functions do at their begin and at their end. Any thread.
+#pragma once
+
+#include <mpi.h>
+
+#include "starpu_glue/mpi/core/error.hpp"
+#include "starpu_glue/mpi/core/names.hpp"
+#include "starpu_glue/mpi/core/profile.hpp"
+#include "starpu_glue/mpi/core/state.hpp"
+
+namespace canele::mpi {
+
+class Communicator;
+
+/// One MPI call. Checks that MPI runs, names the function in errors and in the profile, and applies the error handler
+/// at the end.
+class Call {
+ public:
+  explicit Call(Function function);
+  /// For calls that are legal at any time.
+  static Call any_time(Function function) { return Call(function, 0); }
+
+  /// Returns true in the child of a fork: the call must return end(reject_in_child()).
+  bool rejected() const { return in_child; }
+
+  /// Applies the communicator's error handler (null: MPI_COMM_WORLD's) if `code` is an error. Returns `code`.
+  int end(int code, const Communicator* comm = nullptr) const {
+    return code == MPI_SUCCESS ? code : end_with(code, handler_of(comm));
+  }
+  /// Like end(), for callers whose communicator may no longer exist.
+  int end_with(int code, MPI_Errhandler handler) const {
+    if (code != MPI_SUCCESS && handler == MPI_ERRORS_ARE_FATAL) end_job(code);
+    return code;
+  }
+
+ private:
+  Call(Function function, int) : profiled_(function), function_(function.name()) {}
+  static MPI_Errhandler handler_of(const Communicator* comm);
+  [[noreturn]] void end_job(int code) const;
+
+  profile::Profiled profiled_;  // first, so that the profile covers the whole call
+  const char* function_;
+};
+
+}  // namespace canele::mpi

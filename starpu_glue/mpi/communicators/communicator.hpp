@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Communicators: ranks, and the engine sessions that keep their messages apart. Usable from any thread.
+//
+// A communicator has up to four name spaces, because they need different ordering and each may use any tag:
+//
+//     label + ".p"  point to point         CANELE_ORDER_ACROSS_TAGS  tag = the user's
+//     label + ".c"  collectives            the engine's group of its ranks
+//     label + ".n"  StarPU (nmad)          CANELE_ORDER_PER_TAG      tag = StarPU's 64 bits; opened at first use
+//     label + ".g"  MPI_Comm_create_group  CANELE_ORDER_PER_TAG      tag = the call's; opened at first use
+//
+// Requests hold no references to communicators: counting them would cost two atomic operations per message. A freed
+// communicator is retired instead. It stays open until MPI_Comm_free, or the creation of another communicator, finds
+// that no request is on it. Both requests with a handle and requests of blocking calls count.
+//
+// The label is the same on every member and needs no server. It is "mpi.world", or "mpi.<leader>.<number>" with the
+// leader's world rank and its running number, agreed by messages inside the parent.
+//
+// Rejected: one session with the kind of message in the tag. StarPU uses all 64 bits, and order across tags would void
+// its priorities.
+#pragma once
+
+#include <canele/collectives.h>
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "starpu_glue/mpi/communicators/group.hpp"
+#include "starpu_glue/mpi/core/handles.hpp"
+
+struct nm_session_s;
+
+namespace canele::mpi {
+
+class Communicator {
+ public:
+  /// Opens the session and the group. Returns an MPI code; *made has one reference, for its handle.
+  static int create(canele_engine_t* engine, RanksPointer ranks, int rank, std::string label, Communicator** made);
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  const RanksPointer& ranks() const { return ranks_; }
+  bool has_rank(int rank) const { return static_cast<unsigned>(rank) < static_cast<unsigned>(size_); }
+  int world_rank(int rank) const { return list_ == nullptr ? rank : list_[rank]; }
+
+  MPI_Comm handle() const { return handle_; }
+  void set_handle(MPI_Comm handle) { handle_ = handle; }
+
+  canele_session_t* messages() const { return messages_; }
+  canele_group_t* group() const { return group_; }
+  /// Opens the session for operations in which only some members take part; collectives need all. Returns an MPI code.
+  int agreements(canele_session_t** session);
+  /// Opens the session for messages of the native API, see bridge.cpp. Returns an MPI code.
+  int native(canele_session_t** session);
+
+  MPI_Errhandler error_handler() const { return error_handler_.load(std::memory_order_relaxed); }
+  void set_error_handler(MPI_Errhandler handler) { error_handler_.store(handler, std::memory_order_relaxed); }
+
+  void name(char* text, int* length) const;
+  void set_name(const char* text);
+
+  const std::string& label() const { return label_; }
+  /// Used by starpu_glue/nmad only; see session.cpp there.
+  std::atomic<nm_session_s*>& nmad() { return nmad_; }
+
+  void add_reference() { references_.fetch_add(1, std::memory_order_relaxed); }
+  /// Drops a reference. The last one retires the communicator: it is closed as soon as no request is on it.
+  void drop_reference();
+  /// Marks the communicator as used by a request. Called during close_retired().
+  void mark_in_use() { in_use_ = true; }
+
+ private:
+  Communicator(RanksPointer ranks, int rank, std::string label);
+  ~Communicator() = default;
+  int open_once(canele_session_t*& session, const char* suffix);
+  void close();
+  friend void close_retired();
+  friend void close_groups();
+  friend void forget_communicators();
+
+  // Members that a message needs, including those of the ranks.
+  canele_session_t* messages_ = nullptr;
+  const int* list_;
+  int size_;
+  std::atomic<int> references_{1};
+  std::atomic<MPI_Errhandler> error_handler_{MPI_ERRORS_ARE_FATAL};
+  int rank_;
+  canele_group_t* group_ = nullptr;
+
+  MPI_Comm handle_ = MPI_COMM_NULL;
+  RanksPointer ranks_;
+  std::string label_;
+  canele_session_t* agreements_ = nullptr;  // guarded by the lock in communicator.cpp
+  canele_session_t* native_ = nullptr;      // guarded by the lock in communicator.cpp
+  std::atomic<nm_session_s*> nmad_{nullptr};
+  std::string name_;                       // guarded by the lock in communicator.cpp
+  bool retired_ = false, in_use_ = false;  // guarded by the lock in communicator.cpp
+  Communicator* next_ = nullptr;           // list of all communicators, for forget_communicators
+  Communicator* previous_ = nullptr;
+};
+
+/// Keeps a communicator while a blocking call is in it, because the program may free it meanwhile. For calls whose
+/// request is not in the request pool, where close_retired() would see it.
+class InUse {
+ public:
+  explicit InUse(Communicator& comm) : comm_(comm) { comm_.add_reference(); }
+  ~InUse() { comm_.drop_reference(); }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  Communicator& comm_;
+};
+
+constexpr std::uint32_t kCommunicatorsReserved = 0x103;  ///< up to MPI_COMM_SELF
+using CommunicatorPool =
+    HandlePool<std::atomic<Communicator*>, MPI_Comm, Kind::communicator, kCommunicatorsReserved, 4096>;
+extern constinit CommunicatorPool communicators_pool;
+
+/// Returns the communicator of a live handle, else nullptr.
+inline Communicator* find_communicator(MPI_Comm handle) {
+  std::atomic<Communicator*>* slot = communicators_pool.find(handle);
+  return slot == nullptr ? nullptr : slot->load(std::memory_order_acquire);
+}
+
+/// Returns MPI_COMM_WORLD while MPI runs, else nullptr.
+inline Communicator* world() { return find_communicator(MPI_COMM_WORLD); }
+
+extern constinit std::atomic<Communicator*> world_of_fast_calls;
+/// Returns MPI_COMM_WORLD while MPI runs and no profile is wanted, so that a call has no bookkeeping to do; else
+/// nullptr.
+inline Communicator* fast_world() { return world_of_fast_calls.load(std::memory_order_acquire); }
+void enable_fast_path(bool enable);
+
+/// Looks a communicator up like find_communicator, but returns an MPI code and sets the detail.
+int get_communicator(MPI_Comm handle, Communicator** found);
+
+/// Calls mark_in_use() of each communicator that a request is on. MPI_Init sets it: requests stand above.
+using MarkInUse = void (*)();
+extern constinit MarkInUse mark_all_in_use;
+
+/// Makes MPI_COMM_WORLD and MPI_COMM_SELF. Returns an MPI code.
+int open_world(canele_engine_t* engine);
+/// Closes the freed communicators that no request is on any more.
+void close_retired();
+/// Closes all groups before the engine is finalized: the engine does not track them.
+void close_groups();
+/// Frees every communicator. The engine and its sessions no longer exist.
+void forget_communicators();
+
+/// Implement MPI_Comm_dup, _split, _split_type, _create and _create_group. They communicate within the parent. They
+/// return MPI codes.
+int duplicate(Communicator& parent, MPI_Comm* made);
+/// Makes a duplicate for the library's own use: without a handle. The caller owns its reference.
+int duplicate_unnamed(Communicator& parent, Communicator** made);
+int split(Communicator& parent, int color, int key, MPI_Comm* made);
+/// Makes a communicator of the ranks that can share memory with this one. If it does not want one, it still takes part.
+int split_by_memory(Communicator& parent, bool is_wanted, int key, MPI_Comm* made);
+/// Implements MPI_Comm_create. Groups that ranks give have no rank in common, or are equal.
+int create_together(Communicator& parent, const Ranks& group, MPI_Comm* made);
+int create_from_group(Communicator& parent, const RanksPointer& group, int tag, MPI_Comm* made);
+int free_communicator(MPI_Comm* handle);
+
+}  // namespace canele::mpi

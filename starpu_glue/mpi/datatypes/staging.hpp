@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Staging: between typed memory of the program and the plain bytes that the engine's collectives take.
+//
+// Data that is one block in memory is not copied: the engine works on the program's memory. Everything else goes
+// through copies. The thread that completes the request (in MPI_Wait, MPI_Test and similar) writes the results to their
+// places; no other thread uses them then. One owner per object; the user's operators are called on any thread.
+#pragma once
+
+#include <canele/collectives.h>
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "starpu_glue/mpi/datatypes/operation.hpp"
+#include "starpu_glue/mpi/datatypes/transfer.hpp"
+
+namespace canele::mpi {
+
+/// The blocks of a buffer, one for each rank, as a call describes them. Counts and types have been checked.
+struct Blocks {
+  char* memory = nullptr;
+  int ranks = 0;
+  std::int64_t count = 0;  ///< elements of each block, if all blocks are equal
+  const Type* type = nullptr;
+  const int* counts = nullptr;  ///< otherwise: elements of each block
+  const int* places = nullptr;  ///< displacements: in extents of the type, or in bytes if each block has its own type
+  const MPI_Datatype* types = nullptr;
+
+  Buffer block(int rank) const;
+};
+
+/// The blocks as the engine takes them. `parts` points into the object, so it must not be moved.
+struct EngineBlocks {
+  char* memory = nullptr;
+  std::vector<std::size_t> lengths;
+  std::vector<std::size_t> offsets;
+  canele_parts_t parts{};
+};
+
+/// How the elements of a type are laid out in slots for a reduction. The first byte of element i is at i * pitch. An
+/// operator of the program gets a pointer `shift` bytes before it.
+///
+///     dense      a type without gaps: as in the program's memory           |aaaa|bbbb|
+///     by extent  it has gaps, but keeps within its extent: a copy alike    |aa  |bb  |
+///     separate   it reaches out of its extent (a column of a matrix, made  |a a a a |b b b b |
+///                so small that the next begins one element later): a copy of each, and one call for each
+struct Slots {
+  std::size_t pitch = 1;
+  std::ptrdiff_t shift = 0;
+  bool dense = false;
+  bool separate = false;
+};
+
+Slots slots_of(const Type& type);
+
+/// Memory that one collective keeps until it has ended. Must not move meanwhile.
+class Staging {
+ public:
+  Staging() = default;
+  ~Staging() { reset(); }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  /// Prepares the memory that the engine reads. Returns an MPI code.
+  int input(const Blocks& blocks, EngineBlocks* engine);
+  /// Prepares the memory that the engine writes and, if `filled`, also reads.
+  int output(const Blocks& blocks, bool filled, EngineBlocks* engine);
+
+  /// Prepares a reduction's operator. `type` gets a reference if the engine calls the program's function.
+  void combine_with(const Operator& op, const Type& type, canele_operator_t* engine);
+  int input_slots(const Buffer& elements, const void** engine);
+  /// Prepares output slots. deliver() writes the first `results` of the elements to their places.
+  int output_slots(const Buffer& elements, std::int64_t results, bool filled, void** engine);
+
+  /// Writes the results to the places that the program named. For collectives that succeeded.
+  void deliver() const;
+  /// Frees the copies and drops the references on types.
+  void reset();
+
+ private:
+  struct Target {
+    Buffer to;         ///< holds a reference on its type
+    const char* from;  ///< packed data, or slots
+    bool slots;
+  };
+
+  static void call_user(const void* in, void* inout, std::size_t count, void* staging);
+  void add_target(const Buffer& to, const char* from, bool slots);
+
+  std::unique_ptr<char[]> input_;
+  std::unique_ptr<char[]> output_;
+  std::vector<Target> targets_;
+  MPI_User_function* user_ = nullptr;
+  Type* user_type_ = nullptr;  ///< holds a reference
+};
+
+}  // namespace canele::mpi

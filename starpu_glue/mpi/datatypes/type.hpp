@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Datatypes: immutable, reference-counted descriptions of where the bytes of an element lie in memory.
+//
+// Usable from any thread; a type never changes after creation, except for its name and the commit flag. A type that
+// looks strided but is not (a vector whose stride is its block length, contiguous of contiguous) becomes one block at
+// creation. Sending such a type costs the same as sending bytes.
+//
+// Layout. The packed form of one element is the concatenation of its runs. A run is `count` blocks of `block` packed
+// bytes; the i-th begins at `first + i * stride`. A block is contiguous (child == nullptr) or laid out like `child`.
+//
+//   struct { int a; char pad[12]; double matrix[2][8] (3 of 8 columns used); }
+//
+//     runs[0]  begin 0   first 0    count 1  block 4                    a
+//     runs[1]  begin 4   first 16   count 2  stride 64  block 24        two rows of three doubles
+//
+// A position in the packed form is found by binary search over runs, then one division: random access without state.
+//
+// The constructors join what continues a pattern. So a type of equal blocks at equal distances (a vector, a matrix
+// block, whatever they were nested in) is one run without a child from its creation on, and no call has to look for the
+// pattern. Rejected: the full list of pieces. A matrix of 10^6 rows would cost 16 MB per message.
+#pragma once
+
+#include <canele/canele.h>
+#include <mpi.h>
+#include <sys/uio.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "starpu_glue/mpi/core/handles.hpp"
+
+namespace canele::mpi {
+
+struct Type;
+
+struct Run {
+  std::size_t begin = 0;      ///< position of the first byte in the packed form
+  std::ptrdiff_t first = 0;   ///< address of the first block, relative to the element
+  std::ptrdiff_t stride = 0;  ///< bytes from one block to the next
+  std::size_t count = 0;
+  std::size_t block = 0;        ///< packed bytes per block
+  const Type* child = nullptr;  ///< holds no reference: the type's constituents keep it alive
+
+  std::size_t size() const { return count * block; }
+  bool contiguous() const { return count == 1 && child == nullptr; }
+  /// Returns whether it is several equal blocks, one stride apart.
+  bool regular() const { return count > 1 && child == nullptr; }
+};
+
+/// The kind of a predefined type, for the reduction operators.
+enum class Basic : std::uint8_t {
+  none,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  f32,
+  f64,
+  f80,
+  c32,
+  c64,
+  c80,
+  boolean,
+  byte,
+  float_int,
+  double_int,
+  long_int,
+  int_int,
+  short_int,
+  long_double_int
+};
+
+/// Arguments of the call that made a type, for MPI_Type_get_contents.
+struct Contents {
+  std::vector<int> integers;
+  std::vector<MPI_Aint> addresses;
+  std::vector<Type*> types;  ///< hold references
+};
+
+struct Type {
+  std::atomic<int> references{0};  ///< not counted for predefined types
+  int combiner = MPI_COMBINER_NAMED;
+  MPI_Datatype handle{};
+  Basic basic = Basic::none;
+  bool dense = false;            ///< elements follow each other without a gap: any number of them is one block
+  bool explicit_bounds = false;  ///< made from MPI_Type_create_resized: no padding is added
+  bool predefined = false;
+  std::uint16_t nesting = 0;
+  std::uint32_t alignment = 1;
+  std::size_t size = 0;  ///< packed bytes
+  Run single;            ///< the run, if there is exactly one
+  std::ptrdiff_t lower = 0;
+  std::ptrdiff_t upper = 0;
+  std::ptrdiff_t true_lower = 0;
+  std::ptrdiff_t true_upper = 0;
+  std::vector<Run> many;  ///< the runs, if there are several
+  Contents contents;
+  const Type* element = nullptr;  ///< the predefined type of all its bytes; null: it has several, or no bytes
+  Type* inner = nullptr;          ///< a helper type that belongs to this one (holds a reference), see make_vector
+  const char* fixed_name = "";    ///< of a predefined type
+  std::string name;
+
+  std::ptrdiff_t extent() const { return upper - lower; }
+  /// Completes the type; the last step of its creation.
+  void seal() { dense = many.empty() && single.contiguous() && static_cast<std::ptrdiff_t>(single.block) == extent(); }
+  std::span<const Run> runs() const {
+    return many.empty() ? std::span<const Run>(&single, size != 0 ? 1 : 0) : std::span<const Run>(many);
+  }
+};
+
+constexpr std::uint32_t kTypesReserved = 0x2ec;  ///< up to MPI_COMPLEX32
+using TypePool = HandlePool<Type, MPI_Datatype, Kind::datatype, kTypesReserved, 32768>;
+extern constinit TypePool types_pool;
+
+/// Finds a type whose handle is not in the pool. The first look-up of a predefined type makes all of them.
+Type* find_predefined_type(MPI_Datatype handle);
+
+/// Returns the type of a live handle, else nullptr.
+inline Type* find_type(MPI_Datatype handle) {
+  if (Type* type = types_pool.find(handle)) [[likely]]
+    return type;
+  return find_predefined_type(handle);
+}
+
+/// Looks a type up like find_type, but returns an MPI code and sets the detail.
+int get_type(MPI_Datatype handle, Type** found);
+
+void add_reference(Type& type);
+/// Drops a reference. The last one returns the type to the pool.
+void drop_reference(Type& type);
+
+/// Constructors. They return MPI_SUCCESS and a type with one reference, or an error code with a detail.
+int make_contiguous(std::int64_t count, Type& element, Type** made);
+/// `stride` is in bytes if `bytes`, else in extents of the element.
+int make_vector(std::int64_t count, std::int64_t block, std::ptrdiff_t stride, bool bytes, Type& element, Type** made);
+int make_indexed(std::span<const int> blocks, std::span<const int> displacements, Type& element, Type** made);
+int make_hindexed(std::span<const int> blocks, std::span<const MPI_Aint> displacements, Type& element, Type** made);
+/// Blocks of `block` elements each.
+int make_indexed_block(std::span<const int> displacements, int block, Type& element, Type** made);
+int make_hindexed_block(std::span<const MPI_Aint> displacements, int block, Type& element, Type** made);
+/// Part of an array: `subsizes` elements from `starts` on, of `sizes` elements in each dimension.
+struct Subarray {
+  std::span<const int> sizes, subsizes, starts;
+  int order;  ///< MPI_ORDER_C: the last dimension is contiguous; MPI_ORDER_FORTRAN: the first one is
+};
+int make_subarray(const Subarray& part, Type& element, Type** made);
+int make_struct(std::span<const int> blocks, std::span<const MPI_Aint> displacements, std::span<Type* const> elements,
+                Type** made);
+int make_resized(Type& element, std::ptrdiff_t lower, std::ptrdiff_t extent, Type** made);
+int make_duplicate(Type& element, Type** made);
+
+/// Returns the run that is equal to `count` elements from `first` on, `stride` bytes apart (begin = 0).
+Run repeat(const Type& element, std::ptrdiff_t first, std::size_t count, std::ptrdiff_t stride);
+
+/// Data of one message: `count` elements at `base`. The object and its type must live as long as the transfer.
+struct Payload {
+  Run layout;
+  char* base = nullptr;
+  std::size_t length = 0;
+
+  Payload() = default;
+  Payload(const void* memory, std::size_t count, const Type& type)
+      : layout(type.dense ? Run{0, type.single.first, 0, 1, type.size * count, nullptr}
+                          : repeat(type, 0, count, type.extent())),
+        base(static_cast<char*>(const_cast<void*>(memory))),
+        length(type.size * count) {}
+
+  bool contiguous() const { return layout.contiguous() || length == 0; }
+  /// Describes the data for the engine; the result refers to *this unless the data is contiguous.
+  canele_data_t describe() const;
+  /// Writes up to `max` pieces from packed position `offset` on; returns how many.
+  int pieces(std::size_t offset, struct iovec* out, int max) const;
+};
+
+/// Copy packed bytes [offset, offset + length) between `packed` and the payload's memory.
+void pack(const Payload& payload, std::size_t offset, std::size_t length, void* packed);
+void unpack(const Payload& payload, std::size_t offset, std::size_t length, const void* packed);
+
+}  // namespace canele::mpi

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Included by the generated entry points only: checks of arguments that need no object. Any thread.
+#pragma once
+
+#include <climits>
+#include <cstdint>
+#include <new>
+
+#include "starpu_glue/mpi/communicators/call.hpp"
+#include "starpu_glue/mpi/communicators/communicator.hpp"
+#include "starpu_glue/mpi/communicators/group.hpp"
+#include "starpu_glue/mpi/core/handles.hpp"
+#include "starpu_glue/mpi/core/names.hpp"
+#include "starpu_glue/mpi/datatypes/type.hpp"
+#include "starpu_glue/mpi/windows/error_handler.hpp"
+
+namespace canele::mpi {
+
+/// Checks the length of an array.
+inline int check_length(const char* name, int length) {
+  return length >= 0 ? MPI_SUCCESS : fail(MPI_ERR_ARG, "%s is %d; expected: at least 0", name, length);
+}
+
+/// Checks a number of elements.
+inline int check_count(const char* name, MPI_Count count) {
+  if (count >= 0) return MPI_SUCCESS;
+  return fail(MPI_ERR_COUNT, "%s is %lld; expected: at least 0", name, static_cast<long long>(count));
+}
+
+/// Returns the integer of a handle: the same for all kinds of handles, in C and in Fortran.
+template <class Handle>
+int to_integer(Handle handle) {
+  return static_cast<int>(handle_bits(handle));
+}
+
+/// Performs a call. Memory that runs out in it is an error of the call: no exception may leave the library.
+template <class Perform>
+int without_memory_error(Perform perform) {
+  try {
+    return perform();
+  } catch (const std::bad_alloc&) {
+    return fail(MPI_ERR_NO_MEM, "no memory");
+  }
+}
+
+/// Returns an output of a function in the type of its form without _c: MPI_UNDEFINED if it does not fit.
+template <class Narrow>
+Narrow narrow(std::int64_t value) {
+  if (sizeof(Narrow) < sizeof value && (value > INT_MAX || value < INT_MIN)) return MPI_UNDEFINED;
+  return static_cast<Narrow>(value);
+}
+
+}  // namespace canele::mpi

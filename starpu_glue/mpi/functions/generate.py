@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Makes C and C++ from the table of MPI's functions. The build calls it: generate.py DIRECTORY. With --list it prints
+the list in the docs.
+
+It writes into DIRECTORY
+    include/mpi_functions.h  declarations, which mpi.h includes
+    function_names.hpp       the names by class of call, for profiles
+    calls/CHAPTER.hpp        declarations of the functions behind the generated entry points
+    entries_CHAPTER.cpp      the entry points: each looks its handles up, checks its arguments, and calls the function
+
+A file is written only if its content has changed, so that nothing is compiled without need.
+"""
+import pathlib
+import re
+import sys
+import textwrap
+
+import table
+
+LICENSE = "SPDX-License-Identifier: BSD-3-Clause"
+COLUMNS = 120
+CLASSES = table.CLASSES + ("other",)
+
+# Objects behind handles: the variable that holds one, how it is looked up, how it is passed, and where it is declared.
+OBJECTS = {
+    "comm": ("Communicator* {} = nullptr;", "get_communicator({0}, &{1})", "*{}", "Communicator& {}",
+             "communicators/communicator.hpp"),
+    "any_comm": ("Communicator* {} = nullptr;", "get_communicator({0}, &{1})", None, None, None),
+    "group": ("RanksPointer {};", "get_group({0}, &{1})", "{}", "const RanksPointer& {}", "communicators/group.hpp"),
+    "datatype": ("Type* {} = nullptr;", "get_type({0}, &{1})", "*{}", "Type& {}", "datatypes/type.hpp"),
+    "win": ("Window* {} = nullptr;", "get_window({0}, &{1})", "*{}", "Window& {}", "windows/window.hpp"),
+}
+
+
+def wrap(head, parts, tail, indent=None):
+    """Returns head + parts + tail as lines, broken between parts, as clang-format does it."""
+    indent = len(head) if indent is None else indent
+    lines, line = [], head
+    for i, part in enumerate(parts):
+        text = part + (", " if i + 1 < len(parts) else tail)
+        if len(line) + len(text.rstrip()) > COLUMNS and line.strip() != head.strip():
+            lines.append(line.rstrip())
+            line = " " * indent
+        line += text
+    return "\n".join(lines + [(line if parts else head + tail).rstrip()])
+
+
+def is_object(argument):
+    return argument.kind in OBJECTS and argument.direction == "in" and not argument.is_array
+
+
+def snake_case(name):
+    return name[0].lower() + name[1:]
+
+
+# ------------------------------------------------------------------------------------------------- mpi_functions.h
+
+
+def declare(function, large=False):
+    arguments = [one.declaration(large) for one in function.arguments] or ["void"]
+    name = function.name + ("_c" if large else "")
+    lines = []
+    for prefix in ("MPI_", "PMPI_"):
+        lines.append(wrap(f"CANELE_MPI_API {function.result} {prefix}{name}(", arguments, ");"))
+    return "\n".join(lines)
+
+
+def functions_header(chapters):
+    parts = [f"/* {LICENSE}\n *\n * Declarations of all MPI functions, made from starpu_glue/mpi/functions.\n */"]
+    for chapter in chapters:
+        functions = table.existing([chapter])
+        if functions:
+            parts.append(f"/* {chapter.title}. */")
+        for function in functions:
+            parts.append(declare(function))
+            if function.has_large_form:
+                parts.append(declare(function, True))
+    return "\n".join(parts) + "\n"
+
+
+# ---------------------------------------------------------------------------------------------- function_names.hpp
+
+
+def function_names(chapters):
+    names = {call_class: [] for call_class in CLASSES}
+    for function in table.existing(chapters):
+        names[function.call_class].append("MPI_" + function.name)
+        if function.has_large_form:
+            names[function.call_class].append(f"MPI_{function.name}_c")
+    text = f"// {LICENSE}\n//\n// Names of the functions by class of call, made from starpu_glue/mpi/functions.\n"
+    text += "#pragma once\n\n"
+    text += "namespace canele::mpi {\n\n"
+    for call_class in CLASSES:
+        text += f"inline constexpr char kFunctions_{call_class}[] =\n    \" \"\n"
+        text += "".join(f'    "{name} "\n' for name in names[call_class]).rstrip() + ";\n"
+    return text + "\n}  // namespace canele::mpi\n"
+
+
+# ---------------------------------------------------------------------------------------------------------- calls
+
+
+def parameter(argument, large):
+    """The argument as the function behind the entry point has it."""
+    if is_object(argument):
+        return OBJECTS[argument.kind][3].format(argument.name)
+    wide = large and argument.direction == "in" and not argument.is_array
+    return argument.declaration(wide or large and argument.direction == "out" and argument.has_large_form())
+
+
+def calls_header(chapter):
+    functions = [function for function in chapter.functions if function.is_generated]
+    functions = [function for function in functions if "conversion" not in function.marks]
+    used = {OBJECTS[one.kind][4] for function in functions for one in function.arguments if is_object(one)} - {None}
+    lines = [f"// {LICENSE}", "//",
+             f"// The functions behind the entry points of the chapter {chapter.name}, made from",
+             f"// starpu_glue/mpi/functions/{chapter.name}.txt. They return MPI codes. Their arguments are checked.",
+             "#pragma once", "", "#include <mpi.h>", ""]
+    lines += [f'#include "starpu_glue/mpi/{path}"' for path in sorted(used)]
+    lines += ["", "namespace canele::mpi::calls {", ""]
+    for function in functions:
+        parts = [parameter(one, function.has_large_form) for one in function.arguments if one.kind != "any_comm"]
+        lines.append(wrap(f"int {snake_case(function.name)}(", parts, ");"))
+    return "\n".join(lines + ["", "}  // namespace canele::mpi::calls", ""])
+
+
+# -------------------------------------------------------------------------------------------------------- entries
+
+
+def check_steps(function):
+    """Returns the checks of the arguments, in their order: (condition besides success, call)."""
+    for one in function.arguments:
+        if is_object(one):
+            yield "", OBJECTS[one.kind][1].format(one.name, "found_" + one.name)
+        elif one.kind in ("length", "count") and one.direction == "in" and not one.is_array:
+            yield "", f'check_{one.kind}("{one.name}", {one.name})'
+        elif one.is_array and one.length:
+            yield f" && {one.length} > 0", f'given({{{{"{one.name}", {one.name}}}}})'
+        elif one.is_pointer and not one.is_function and not one.is_array and one.kind in table.SPECIAL:
+            if one.kind in ("text", "pointer") or one.kind == "attribute" and one.direction == "out":
+                yield "", f'given({{{{"{one.name}", {one.name}}}}})'
+            elif one.kind == "status" and one.direction != "out":
+                yield "", f'given({{{{"{one.name}", {one.name}}}}})'
+        elif one.direction != "in" and not one.is_array:
+            yield "", f'given({{{{"{one.name}", {one.name}}}}})'
+    if function.blocks:
+        yield "", "may_block()"
+
+
+def passed(argument):
+    return OBJECTS[argument.kind][2].format("found_" + argument.name) if is_object(argument) else argument.name
+
+
+def ending(function):
+    """How the call ends: by the error handler of its window, its communicator, or MPI_COMM_WORLD."""
+    endings = {"win": "end_on_window(call, code, found_{})", "comm": "call.end(code, found_{})"}
+    endings["any_comm"] = endings["comm"]
+    for kind, text in endings.items():
+        for one in function.arguments:
+            if one.kind == kind and is_object(one):
+                return text.format(one.name)
+    return "call.end(code)"
+
+
+def narrowing(function):
+    """The outputs that are wide in the function behind, but not in the entry point without _c."""
+    return [one for one in function.arguments if one.direction == "out" and one.has_large_form() and not one.is_array]
+
+
+def conversion(function):
+    """The entry point of a function that turns a handle into an integer, or back."""
+    one = function.arguments[0]
+    made = f"to_handle<{function.result}>" if one.kind in table.INTEGERS else "to_integer"
+    return "\n".join([
+        f'extern "C" {function.result} PMPI_{function.name}({one.declaration()}) {{ return {made}({one.name}); }}',
+        f"CANELE_MPI_NAME({function.name});", ""])
+
+
+def entry(function, large):
+    if "conversion" in function.marks:
+        return conversion(function)
+    name = function.name + ("_c" if large else "")
+    narrow = narrowing(function) if function.has_large_form and not large else []
+    lines = [wrap(f'extern "C" int PMPI_{name}(', [one.declaration(large) for one in function.arguments], ") {")]
+    if "any time" in function.marks:
+        lines.append(f'  const Call call = Call::any_time("MPI_{name}");')
+    else:
+        lines.append(f'  const Call call("MPI_{name}");')
+        lines.append("  if (call.rejected()) [[unlikely]]\n    return call.end(reject_in_child());")
+    for one in function.arguments:
+        if is_object(one):
+            lines.append("  " + OBJECTS[one.kind][0].format("found_" + one.name))
+    for one in narrow:
+        lines.append(f"  {one.value_type(True)} wide_{one.name} = 0;")
+    begin = "  int code = "
+    for condition, step in check_steps(function):
+        lines.append(f"{begin}{step};" if not condition and "int" in begin else
+                     f"  if (code == MPI_SUCCESS{condition}) code = {step};")
+        begin = "  "
+    parts = [f"&wide_{one.name}" if one in narrow else passed(one) for one in function.arguments
+             if one.kind != "any_comm"]
+    lines.append(wrap(f"  const auto perform = [&] {{ return calls::{snake_case(function.name)}(", parts, "); };"))
+    lines.append(f"{begin}without_memory_error(perform);" if "int" in begin else
+                 "  if (code == MPI_SUCCESS) code = without_memory_error(perform);")
+    for one in narrow:
+        lines.append(f"  if (code == MPI_SUCCESS) *{one.name} = narrow<{one.value_type()}>(wide_{one.name});")
+    lines += [f"  return {ending(function)};", "}", f"CANELE_MPI_NAME({name});", ""]
+    return "\n".join(lines)
+
+
+def entries(chapter):
+    lines = [f"// {LICENSE}", "//", f"// Entry points of the chapter {chapter.name}, made from",
+             f"// starpu_glue/mpi/functions/{chapter.name}.txt.", f'#include "calls/{chapter.name}.hpp"', "",
+             '#include "starpu_glue/mpi/entry.hpp"', "", "using namespace canele::mpi;", ""]
+    for function in chapter.functions:
+        if function.is_generated:
+            lines.append(entry(function, False))
+            if function.has_large_form:
+                lines.append(entry(function, True))
+    return "\n".join(lines)
+
+
+# ----------------------------------------------------------------------------------------- the list in the docs
+
+
+def names_of(functions):
+    return textwrap.wrap(", ".join(sorted(function.name for function in functions)), 88)
+
+
+def list_of_functions(chapters):
+    """Markdown: which functions exist, by chapter."""
+    total = [function for chapter in chapters for function in chapter.functions]
+    lines = [f"{sum(one.exists for one in total)} of {len(total)} functions exist.", ""]
+    for chapter in chapters:
+        there = [function for function in chapter.functions if function.exists]
+        lines += [f"### {chapter.title.split('. ')[0]}", ""]
+        if chapter.left_out:
+            lines += ["None, and none is planned.", ""]
+            continue
+        lines += [f"{len(there)} of {len(chapter.functions)}.", ""]
+        lines += [*names_of(there), ""] if there else []
+        missing = names_of([function for function in chapter.functions if not function.exists])
+        lines += ["Missing: " + missing[0], *missing[1:], ""] if missing else []
+    return "\n".join(lines)
+
+
+def write(path, text):
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def main(directory):
+    target = pathlib.Path(directory)
+    chapters = table.read_table()
+    write(target / "include" / "mpi_functions.h", functions_header(chapters))
+    write(target / "function_names.hpp", function_names(chapters))
+    made = {}
+    for chapter in chapters:
+        if any(function.is_generated for function in chapter.functions):
+            made[target / "calls" / f"{chapter.name}.hpp"] = calls_header(chapter)
+            made[target / f"entries_{chapter.name}.cpp"] = entries(chapter)
+    for path in set(target.glob("calls/*.hpp")) | set(target.glob("entries_*.cpp")):
+        if path not in made:
+            path.unlink()
+    for path, text in made.items():
+        write(path, text)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: generate.py DIRECTORY, or generate.py --list (for docs/mpi-functions.md)")
+    try:
+        if sys.argv[1] == "--list":
+            print(list_of_functions(table.read_table()), end="")
+        else:
+            main(sys.argv[1])
+    except table.TableError as error:
+        sys.exit(f"generate.py: {error}")

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// MPI_Send to MPI_Iprobe: blocking and non-blocking messages, probing. Called from any thread.
+//
+// MPI_Send, MPI_Recv, MPI_Isend and MPI_Irecv have two paths. The fast path is in the function itself. The slow path
+// is the one that all other functions take as well. A blocking call takes its request from the thread's free requests,
+// or has it on its own stack, so nothing is allocated.
+#include <sched.h>
+
+#include <climits>
+
+#include "starpu_glue/mpi/communicators/call.hpp"
+#include "starpu_glue/mpi/core/state.hpp"
+#include "starpu_glue/mpi/messages/fast_path.hpp"
+#include "starpu_glue/mpi/messages/request.hpp"
+
+namespace canele::mpi {
+namespace {
+
+[[gnu::noinline]] int send_blocking(Function function, const void* memory, int count, MPI_Datatype type, int rank,
+                                    int tag, MPI_Comm comm, bool synchronous) {
+  const Call call(function);
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  Endpoint to;
+  Buffer buffer;
+  int code = get_destination(comm, rank, tag, &to);
+  if (code == MPI_SUCCESS) code = get_message(to, memory, count, type, &buffer);
+  if (code == MPI_SUCCESS) code = may_block();
+  if (code != MPI_SUCCESS || to.is_proc_null()) return call.end(code, to.comm);
+  const InUse in_use(*to.comm);
+  Transfer transfer;
+  code = transfer.send(to.comm->messages(), to.world_rank, to.tag, buffer, synchronous);
+  if (code == MPI_SUCCESS) code = transfer.wait(nullptr);
+  return call.end(code, to.comm);
+}
+
+[[gnu::noinline]] int send_nonblocking(Function function, const void* memory, int count, MPI_Datatype type, int rank,
+                                       int tag, MPI_Comm comm, bool synchronous, MPI_Request* request) {
+  const Call call(function);
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  Endpoint to;
+  Buffer buffer;
+  int code = given({{"request", request}});
+  if (code == MPI_SUCCESS) code = get_destination(comm, rank, tag, &to);
+  if (code == MPI_SUCCESS) code = get_message(to, memory, count, type, &buffer);
+  if (code == MPI_SUCCESS) code = start_send(to, buffer, synchronous, request);
+  return call.end(code, to.comm);
+}
+
+/// Fills `status` from a receive that has completed. Returns `code`.
+int receive_outcome(const Endpoint& from, int code, const canele_status_t& outcome, std::size_t room,
+                    MPI_Status* status) {
+  fill_status(*from.comm, outcome, status);
+  limit_size(outcome, room, status);
+  if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
+  return code;
+}
+
+[[gnu::noinline]] int receive_blocking(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                                       MPI_Status* status) {
+  const Call call("MPI_Recv");
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  Endpoint from;
+  Buffer buffer;
+  int code = get_source(comm, rank, tag, &from);
+  if (code == MPI_SUCCESS) code = get_message(from, memory, count, type, &buffer);
+  if (code == MPI_SUCCESS) code = may_block();
+  if (code != MPI_SUCCESS) return call.end(code, from.comm);
+  if (from.is_proc_null()) {
+    fill_proc_null_status(status);
+    return MPI_SUCCESS;
+  }
+  const InUse in_use(*from.comm);
+  Transfer transfer;
+  code = transfer.receive(from.comm->messages(), from.world_rank, from.tag, from.mask, buffer);
+  if (code == MPI_SUCCESS) {
+    canele_status_t outcome{};
+    code = transfer.wait(&outcome);
+    receive_outcome(from, code, outcome, buffer.size(), status);
+  }
+  return call.end(code, from.comm);
+}
+
+[[gnu::noinline]] int receive_nonblocking(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                                          MPI_Request* request) {
+  const Call call("MPI_Irecv");
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  Endpoint from;
+  Buffer buffer;
+  int code = given({{"request", request}});
+  if (code == MPI_SUCCESS) code = get_source(comm, rank, tag, &from);
+  if (code == MPI_SUCCESS) code = get_message(from, memory, count, type, &buffer);
+  if (code == MPI_SUCCESS) code = start_receive(from, buffer, request);
+  return call.end(code, from.comm);
+}
+
+/// Handles a fast-path message that the engine has rejected, or that has failed. No handle names its request yet.
+[[gnu::cold, gnu::noinline]] int fail_on_fast_path(Function function, Request& request, int error, MPI_Status* status) {
+  const Call call(function);
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  if (error == CANELE_EDEADLK) fatal("a call that blocks was made inside a completion callback");
+  const int code = from_engine(error);
+  const Communicator& comm = request.comm();
+  canele_status_t outcome{};
+  canele_request_status(&request.engine, &outcome);
+  if (status != MPI_STATUS_IGNORE && outcome.error == error) {
+    fill_status(comm, outcome, status);
+    limit_size(outcome, request.room, status);
+    status->MPI_ERROR = code;
+  }
+  const int ended = call.end(code, &comm);
+  free_requests.give(request);  // last: the request keeps the communicator open
+  return ended;
+}
+
+/// Ends the fast path of a non-blocking call. `error` is the result of the engine's call.
+[[gnu::always_inline]] inline int return_handle(Function function, Request& made, int error, MPI_Request* handle) {
+  if (error != CANELE_OK) [[unlikely]]
+    return fail_on_fast_path(function, made, error, MPI_STATUS_IGNORE);
+  *handle = RequestPool::open(made);
+  return MPI_SUCCESS;
+}
+
+int probe(const Endpoint& from, int* flag, MPI_Status* status) {
+  if (from.is_proc_null()) {
+    fill_proc_null_status(status);
+    *flag = 1;
+    return MPI_SUCCESS;
+  }
+  canele_status_t outcome{};
+  const int error = canele_iprobe(from.comm->messages(), from.world_rank, from.tag, from.mask, flag, &outcome);
+  if (error == CANELE_OK && *flag != 0) fill_status(*from.comm, outcome, status);
+  return from_engine(error);
+}
+
+}  // namespace
+}  // namespace canele::mpi
+
+using namespace canele::mpi;
+
+extern "C" int PMPI_Send(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm) {
+  FastMessage message;
+  if (message.has_destination(comm, rank, tag) && message.has_data(type, count) && may_wait_fast()) [[likely]] {
+    if (Request* request = message.take_request(false)) [[likely]] {
+      int error = message.send(buffer, *request);
+      if (error == CANELE_OK) [[likely]]
+        error = canele_wait(&request->engine, nullptr);
+      if (error != CANELE_OK) [[unlikely]]
+        return fail_on_fast_path("MPI_Send", *request, error, MPI_STATUS_IGNORE);
+      free_requests.give(*request);
+      return MPI_SUCCESS;
+    }
+  }
+  return send_blocking("MPI_Send", buffer, count, type, rank, tag, comm, false);
+}
+CANELE_MPI_NAME(Send);
+
+extern "C" int PMPI_Ssend(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm) {
+  return send_blocking("MPI_Ssend", buffer, count, type, rank, tag, comm, true);
+}
+CANELE_MPI_NAME(Ssend);
+
+extern "C" int PMPI_Recv(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                         MPI_Status* status) {
+  FastMessage message;
+  if (message.has_source(comm, rank, tag) && message.has_data(type, count) && may_wait_fast()) [[likely]] {
+    if (Request* request = message.take_request(true)) [[likely]] {
+      canele_status_t outcome;
+      int error = message.receive(memory, *request);
+      if (error == CANELE_OK) [[likely]]
+        error = canele_wait(&request->engine, status == MPI_STATUS_IGNORE ? nullptr : &outcome);
+      if (error != CANELE_OK) [[unlikely]]
+        return fail_on_fast_path("MPI_Recv", *request, error, status);
+      if (status != MPI_STATUS_IGNORE) fill_status(request->comm(), outcome, status);
+      free_requests.give(*request);
+      return MPI_SUCCESS;
+    }
+  }
+  return receive_blocking(memory, count, type, rank, tag, comm, status);
+}
+CANELE_MPI_NAME(Recv);
+
+extern "C" int PMPI_Isend(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                          MPI_Request* request) {
+  FastMessage message;
+  if (request != nullptr && message.has_destination(comm, rank, tag) && message.has_data(type, count)) [[likely]] {
+    if (Request* made = message.take_request(false)) [[likely]]
+      return return_handle("MPI_Isend", *made, message.send(buffer, *made), request);
+  }
+  return send_nonblocking("MPI_Isend", buffer, count, type, rank, tag, comm, false, request);
+}
+CANELE_MPI_NAME(Isend);
+
+extern "C" int PMPI_Issend(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                           MPI_Request* request) {
+  return send_nonblocking("MPI_Issend", buffer, count, type, rank, tag, comm, true, request);
+}
+CANELE_MPI_NAME(Issend);
+
+extern "C" int PMPI_Irecv(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                          MPI_Request* request) {
+  FastMessage message;
+  if (request != nullptr && message.has_source(comm, rank, tag) && message.has_data(type, count)) [[likely]] {
+    if (Request* made = message.take_request(true)) [[likely]]
+      return return_handle("MPI_Irecv", *made, message.receive(memory, *made), request);
+  }
+  return receive_nonblocking(memory, count, type, rank, tag, comm, request);
+}
+CANELE_MPI_NAME(Irecv);
+
+extern "C" int PMPI_Sendrecv(const void* send, int send_count, MPI_Datatype send_type, int destination, int send_tag,
+                             void* receive, int receive_count, MPI_Datatype receive_type, int source, int receive_tag,
+                             MPI_Comm comm, MPI_Status* status) {
+  const Call call("MPI_Sendrecv");
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  Endpoint to;
+  Endpoint from;
+  Buffer outgoing;
+  Buffer incoming;
+  int code = get_destination(comm, destination, send_tag, &to);
+  if (code == MPI_SUCCESS) code = get_source(comm, source, receive_tag, &from);
+  if (code == MPI_SUCCESS) code = get_message(to, send, send_count, send_type, &outgoing);
+  if (code == MPI_SUCCESS) code = get_message(from, receive, receive_count, receive_type, &incoming);
+  if (code == MPI_SUCCESS) code = may_block();
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (code == MPI_SUCCESS) code = start_receive(from, incoming, &request);
+  if (code != MPI_SUCCESS) return call.end(code, to.comm);
+  const InUse in_use(*to.comm);
+  if (!to.is_proc_null()) {
+    Transfer transfer;
+    code = transfer.send(to.comm->messages(), to.world_rank, to.tag, outgoing, false);
+    if (code == MPI_SUCCESS) code = transfer.wait(nullptr);
+  }
+  Request* received = nullptr;
+  get_request(request, &received);
+  canele_status_t outcome{};
+  if (code != MPI_SUCCESS) canele_cancel(&received->engine);
+  if (!from.is_proc_null()) received->wait(&outcome);
+  const int second = finish(*received, outcome, &request, status);
+  return call.end(code != MPI_SUCCESS ? code : second, to.comm);
+}
+CANELE_MPI_NAME(Sendrecv);
+
+extern "C" int PMPI_Probe(int rank, int tag, MPI_Comm comm, MPI_Status* status) {
+  const Call call("MPI_Probe");
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  Endpoint from;
+  int code = get_source(comm, rank, tag, &from);
+  if (code == MPI_SUCCESS) code = may_block();
+  if (code != MPI_SUCCESS) return call.end(code, from.comm);
+  const InUse in_use(*from.comm);
+  int flag = 0;
+  while (code == MPI_SUCCESS && flag == 0) {
+    code = probe(from, &flag, status);
+    if (flag == 0) sched_yield();  // the engine has no blocking probe; each iteration makes progress
+  }
+  return call.end(code, from.comm);
+}
+CANELE_MPI_NAME(Probe);
+
+extern "C" int PMPI_Iprobe(int rank, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+  const Call call("MPI_Iprobe");
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  if (const int code = given({{"flag", flag}}); code != MPI_SUCCESS) return call.end(code);
+  Endpoint from;
+  int code = get_source(comm, rank, tag, &from);
+  if (code == MPI_SUCCESS) code = probe(from, flag, status);
+  return call.end(code, from.comm);
+}
+CANELE_MPI_NAME(Iprobe);
+
+extern "C" int PMPI_Get_count(const MPI_Status* status, MPI_Datatype type, int* count) {
+  const Call call("MPI_Get_count");
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  if (const int code = given({{"status", status}, {"count", count}}); code != MPI_SUCCESS) return call.end(code);
+  Buffer element;
+  if (const int code = get_buffer(nullptr, 1, type, &element); code != MPI_SUCCESS) return call.end(code);
+  const auto size = static_cast<MPI_Count>(element.size());
+  if (size == 0) {
+    *count = status->size == 0 ? 0 : MPI_UNDEFINED;
+  } else {
+    const MPI_Count elements = status->size / size;
+    *count = status->size % size != 0 || elements > INT_MAX ? MPI_UNDEFINED : static_cast<int>(elements);
+  }
+  return MPI_SUCCESS;
+}
+CANELE_MPI_NAME(Get_count);

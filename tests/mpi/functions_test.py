@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table of MPI's functions: that it has all of the standard, agrees with the docs, and names its own errors."""
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ["CANELE_TEST_SOURCE"])
+sys.path.insert(0, str(SOURCE / "starpu_glue/mpi/functions"))
+
+import generate
+import table
+
+# Names of another MPI's header that are no functions of the standard.
+FOREIGN = re.compile(r"MPI_(Type_create_(f90|keyval)_?$|Comm_(copy|delete)_attr_function|.*_function$)")
+
+
+class Standard(unittest.TestCase):
+    """Debian's Open MPI declares all of MPI-3.1."""
+
+    HEADER = pathlib.Path("/usr/lib/x86_64-linux-gnu/openmpi/include/mpi.h")
+
+    def test_all_functions_are_in_the_table(self):
+        if not self.HEADER.exists():
+            self.skipTest(f"{self.HEADER} is not installed")
+        text = re.sub(r"/\*.*?\*/", "", self.HEADER.read_text(encoding="utf-8"), flags=re.S)
+        names = set(re.findall(r"OMPI_DECLSPEC\s+[\w ]+?\*?\s*\bMPI_(\w+)\s*\(", text))
+        self.assertGreater(len(names), 380)
+        known = {function.name for chapter in table.read_table() for function in chapter.functions}
+        self.assertEqual({name for name in names - known if not FOREIGN.match("MPI_" + name)}, set())
+
+
+class Docs(unittest.TestCase):
+    def test_the_list_is_that_of_the_table(self):
+        page = (SOURCE / "docs/mpi-functions.md").read_text(encoding="utf-8")
+        listed = page[page.index("## Functions\n\n") + len("## Functions\n\n"):]
+        self.assertEqual(listed, generate.list_of_functions(table.read_table()),
+                         "run: starpu_glue/mpi/functions/generate.py --list")
+
+
+class Format(unittest.TestCase):
+    """Lines that are not in the format, and what is said about each."""
+
+    def read(self, text):
+        with tempfile.TemporaryDirectory() as directory:
+            (pathlib.Path(directory) / "chapter.txt").write_text(text, encoding="utf-8")
+            return table.read_table(directory)
+
+    def test_wrong_lines(self):
+        for line, said in (
+            ("Send comm comm", r"expected: NAME\(ARGUMENTS\)"),
+            ("Send(comm)", r"expected: \[in\|out\|inout\] KIND NAME"),
+            ("Send(com comm)", "'com' is no kind of argument"),
+            ("Send(comm comm): blokcing", "'blokcing' is no mark"),
+            ("Send(integer ranks[n])", "has no argument n"),
+            ("Send(in pointer base)", "has another direction"),
+            ("Send()\nSend()", "is in the table already, at chapter.txt:1"),
+        ):
+            with self.subTest(line), self.assertRaisesRegex(table.TableError, r"^chapter\.txt:[12]: .*" + said):
+                self.read(line + "\n")
+
+    def test_a_chapter_that_is_left_out_has_no_functions(self):
+        self.assertEqual(table.existing(self.read("# Files.\nleft out\n\nFile_open(comm comm)\n")), [])
+
+    def test_an_entry_point_checks_what_its_table_says(self):
+        chapter = self.read("Group_incl(group group, length n, rank ranks[n], out group newgroup)\n")[0]
+        text = generate.entries(chapter)
+        for step in ("get_group(group, &found_group)", 'check_length("n", n)', 'given({{"newgroup", newgroup}})',
+                     'n > 0) code = given({{"ranks", ranks}})', "calls::group_incl(found_group, n, ranks, newgroup)"):
+            self.assertIn(step, text)
+
+    def test_a_large_form_shares_the_function_behind(self):
+        chapter = self.read("Get_count(status status, datatype datatype, out count count): large\n")[0]
+        text = generate.entries(chapter)
+        self.assertIn("int PMPI_Get_count(const MPI_Status *status, MPI_Datatype datatype, int *count)", text)
+        self.assertIn("int PMPI_Get_count_c(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count)", text)
+        self.assertIn("*count = narrow<int>(wide_count)", text)
+        self.assertIn("int get_count(const MPI_Status *status, Type& datatype, MPI_Count *count);",
+                      generate.calls_header(chapter))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
