@@ -50,7 +50,7 @@ broken=() # stages that failed: stages that build on them are not tried
 
 quick_stages=(packages release tidy tests)
 full_stages=(packages release install tidy unit process system simulation conformance package start asan asan-tests
-  tsan tsan-tests fuzz mpich-rma starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound launched demo flip)
+  tsan tsan-tests fuzz mpich starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound launched demo flip)
 soak_stages=(packages release install starpu soak-alone soak-matching soak-simulation soak-sanitized soak-system
   soak-mutations soak-death soak-engines soak-stress soak-nemesis soak-misfortunes soak-fuzz soak-shm soak-tcp
   soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
@@ -263,10 +263,10 @@ suite() {
   count_closing_line "$log" "$status"
 }
 
-# Runs MPICH's own tests of one-sided operations, from Debian's source package, on the install.
-run_mpich_rma() {
-  local log=$logs/mpich-rma.log status=0
-  streamed "$log" "$here/mpi/mpich_rma.py" --bin "$prefix/bin" --jobs "$jobs" || status=$?
+# Runs MPICH's own tests in C, from Debian's source package, on the install.
+run_mpich() {
+  local log=$logs/mpich.log status=0
+  streamed "$log" "$here/mpi/mpich/suite.py" --bin "$prefix/bin" --jobs "$jobs" || status=$?
   count_closing_line "$log" "$status"
 }
 
@@ -429,7 +429,7 @@ run_stage() {
     asan-tests | tsan-tests) run_ctest "${1%-tests}" 'unit|process|mpi' $((jobs + 1)) ;; # soak-system: the others
     fuzz) run_fuzz --seed "$(seed_of_commit)" ;;
     install) install_release ;;
-    mpich-rma) run_mpich_rma ;;
+    mpich) run_mpich ;;
     starpu) build_starpu ;;
     starpu-shm | starpu-tcp) suite "$1" --driver "${1#starpu-}" ;;
     examples-shm | examples-tcp) suite "$1" --examples --driver "${1#examples-}" ;;
@@ -468,7 +468,7 @@ needs() {
     tests | unit | process | system | simulation | conformance | package | install) echo release ;;
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
-    mpich-rma | starpu) echo install ;;
+    mpich | starpu) echo install ;;
     soak-death | soak-engines | soak-stress | soak-nemesis | soak-misfortunes | \
       soak-matching | soak-simulation) echo release ;;
     soak-starpu14) echo install ;;

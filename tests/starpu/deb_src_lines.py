@@ -4,7 +4,7 @@
 
 Usage: deb_src_lines.py [SUITE]     SUITE: of that release instead, from the same mirrors
 
-Used by tests/starpu/build-starpu.sh and tests/mpi/mpich_rma.py. Reads /etc/apt/sources.list and
+Used by tests/starpu/build-starpu.sh and tests/mpi/mpich/sources.py. Reads /etc/apt/sources.list and
 /etc/apt/sources.list.d/*.{list,sources}; writes nothing. It takes the entries of this release's own suites only
 (bookworm, bookworm-updates ...), in component main. A third party's repository has no StarPU, and often no sources at
 all, which would make `apt-get update` fail.
