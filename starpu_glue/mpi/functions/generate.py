@@ -6,6 +6,8 @@ It writes into DIRECTORY
     include/mpi_functions.h  declarations, which mpi.h includes
     function_names.hpp       the names by class of call, for profiles
     calls/CHAPTER.hpp        declarations of the functions behind the generated entry points
+    entries_in_fortran.cpp   what Fortran programs call
+    include/mpif.h, mpi.f90  the include file and the module for Fortran
     entries_CHAPTER.cpp      the entry points: each looks its handles up, checks its arguments, and calls the function
 
 A file is written only if its content has changed, so that nothing is compiled without need.
@@ -15,6 +17,7 @@ import re
 import sys
 import textwrap
 
+import fortran
 import table
 
 LICENSE = "SPDX-License-Identifier: BSD-3-Clause"
@@ -254,7 +257,10 @@ def main(directory):
     chapters = table.read_table()
     write(target / "include" / "mpi_functions.h", functions_header(chapters))
     write(target / "function_names.hpp", function_names(chapters))
-    made = {}
+    header = (table.HERE.parent / "include/mpi_constants.h").read_text(encoding="utf-8")
+    write(target / "include" / "mpif.h", fortran.include_file(header))
+    write(target / "mpi.f90", fortran.module(chapters))
+    made = {target / "entries_in_fortran.cpp": fortran.stubs(chapters)}
     for chapter in chapters:
         if any(function.is_generated for function in chapter.functions):
             made[target / "calls" / f"{chapter.name}.hpp"] = calls_header(chapter)

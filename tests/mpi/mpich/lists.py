@@ -11,8 +11,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_S = 180  # as MPICH has it
 # The folders of programs in C for what Canelé has or will have. Not those of files, of spawned processes, and of
 # MPICH's own extensions.
-PARTS = ("attr", "basic", "coll", "comm", "datatype", "errhan", "group", "info", "init", "mpi_t", "part", "pt2pt", "rma",
-         "topo", "errors/attr", "errors/basic", "errors/coll", "errors/comm", "errors/datatype", "errors/group",
+PARTS = ("attr", "basic", "coll", "comm", "datatype", "errhan", "group", "info", "init", "mpi_t", "part", "pt2pt",
+         "rma", "topo", "errors/attr", "errors/basic", "errors/coll", "errors/comm", "errors/datatype", "errors/group",
          "errors/init", "errors/pt2pt", "errors/rma", "errors/topo", "threads/comm", "threads/init", "threads/mpi_t",
          "threads/part", "threads/pt2pt", "threads/rma")
 VERDICTS = ("", "TestStatus", "TestErrFatal", "TestStatusNoErrors", "TestAllowWarnings", "TestBench")

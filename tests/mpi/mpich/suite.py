@@ -48,7 +48,7 @@ class Result:
     seconds: float
     problem: str
     output: str
-    missing: tuple[str, ...] = ()  # functions for whose lack the program was not built
+    missing: tuple[str, ...] = ()  # functions for whose lack the program was not built, or has ended
     word: str = ""
 
 
@@ -76,7 +76,8 @@ def run(options: argparse.Namespace, builder: programs.Builder, line: lists.Line
         problem = f"it reached its limit of {line.limit:.0f} s; stacks: {stacks}"
     else:
         problem = lists.problem_of(line, done.returncode, done.stdout)
-    return Result(line, seconds, problem, done.stdout)
+    stopped = re.findall(r"^(MPI_\w+): missing$", done.stdout, re.MULTILINE) if problem else []
+    return Result(line, seconds, problem, done.stdout, tuple(sorted(set(stopped) & builder.missing)))
 
 
 def build_all(builder: programs.Builder, lines: list[lists.Line], jobs: int) -> dict[pathlib.Path, str]:
@@ -88,8 +89,8 @@ def build_all(builder: programs.Builder, lines: list[lists.Line], jobs: int) -> 
 
 
 def verdict(result: Result, expected: dict[str, str]) -> str:
-    """PASS, KNOWN (it fails as expected.txt says), FAIL, XPASS (it passes against expected.txt), LACKS (it was not built
-    because a function is missing)."""
+    """PASS, KNOWN (it fails as expected.txt says), FAIL, XPASS (it passes against expected.txt), or LACKS (it was not
+    built, or has ended, because a function is missing)."""
     if result.missing:
         return "LACKS"
     reason = expected.get(result.line.name)

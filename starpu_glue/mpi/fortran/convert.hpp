@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Conversion of Fortran's arguments to those of C, for the stubs that generate.py makes. Any thread.
+//
+// A handle is the same number in both languages. A status has the same layout. Texts are padded with blanks, and their
+// lengths come behind all other arguments. Constants that stand for an address are variables in common blocks, which
+// mpif.h declares: their addresses tell them from data. A program has its own copy of each block, which the loader
+// takes for all, so the blocks are exported.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "starpu_glue/mpi/core/handles.hpp"
+
+#define CANELE_FORTRAN extern "C" __attribute__((visibility("default")))
+/// Gives a stub another name, as other compilers make it.
+#define CANELE_FORTRAN_NAME(name, stub) \
+  CANELE_FORTRAN __attribute__((weak, alias(#stub), copy(stub))) decltype(stub) name
+
+/// Gives the stub mpi_<lower>_ all names that compilers make of MPI_X and PMPI_X.
+#define CANELE_FORTRAN_NAMES(lower, upper)               \
+  CANELE_FORTRAN_NAME(mpi_##lower, mpi_##lower##_);      \
+  CANELE_FORTRAN_NAME(mpi_##lower##__, mpi_##lower##_);  \
+  CANELE_FORTRAN_NAME(MPI_##upper, mpi_##lower##_);      \
+  CANELE_FORTRAN_NAME(pmpi_##lower, mpi_##lower##_);     \
+  CANELE_FORTRAN_NAME(pmpi_##lower##_, mpi_##lower##_);  \
+  CANELE_FORTRAN_NAME(pmpi_##lower##__, mpi_##lower##_); \
+  CANELE_FORTRAN_NAME(PMPI_##upper, mpi_##lower##_)
+
+/// The common blocks of mpif.h.
+CANELE_FORTRAN MPI_Fint canele_mpi_bottom_, canele_mpi_in_place_, canele_mpi_unweighted_, canele_mpi_weights_empty_;
+CANELE_FORTRAN MPI_Fint canele_mpi_status_ignore_[8], canele_mpi_statuses_ignore_[8];
+
+namespace canele::mpi::fortran {
+
+using mpi::to_handle;
+
+template <class Handle>
+MPI_Fint to_number(Handle handle) {
+  return static_cast<MPI_Fint>(handle_bits(handle));
+}
+
+inline void* to_buffer(void* data) {
+  if (data == &canele_mpi_bottom_) return MPI_BOTTOM;
+  return data == &canele_mpi_in_place_ ? MPI_IN_PLACE : data;
+}
+
+/// A status in Fortran is an array of as many integers as a status in C has.
+static_assert(sizeof(MPI_Status) == 8 * sizeof(MPI_Fint) && alignof(MPI_Status) == alignof(MPI_Fint));
+inline MPI_Status* to_status(MPI_Fint* status) {
+  return status == canele_mpi_status_ignore_ ? MPI_STATUS_IGNORE : reinterpret_cast<MPI_Status*>(status);
+}
+inline MPI_Status* to_statuses(MPI_Fint* statuses) {
+  return statuses == canele_mpi_statuses_ignore_ ? MPI_STATUSES_IGNORE : reinterpret_cast<MPI_Status*>(statuses);
+}
+
+/// Returns the number of ranks of a communicator; 0 if it is none.
+inline MPI_Fint size_of(MPI_Fint comm) {
+  int size = 0;
+  return MPI_Comm_size(to_handle<MPI_Comm>(comm), &size) == MPI_SUCCESS ? size : 0;
+}
+
+/// An array of handles. The call may change them.
+template <class Handle>
+class Handles {
+ public:
+  Handles(const MPI_Fint* numbers, MPI_Fint length) {
+    for (MPI_Fint i = 0; i < length; ++i) handles_.push_back(to_handle<Handle>(numbers[i]));
+  }
+  Handle* get() { return handles_.data(); }
+  void write_back(MPI_Fint* numbers) const {
+    for (std::size_t i = 0; i < handles_.size(); ++i) numbers[i] = to_number(handles_[i]);
+  }
+
+ private:
+  std::vector<Handle> handles_;
+};
+
+/// An array of LOGICAL. Compilers have different values for .TRUE., none of them 0.
+class Flags {
+ public:
+  Flags(const MPI_Fint* flags, MPI_Fint length) {
+    for (MPI_Fint i = 0; i < length; ++i) flags_.push_back(flags[i] != 0 ? 1 : 0);
+  }
+  const int* get() const { return flags_.data(); }
+
+ private:
+  std::vector<int> flags_;
+};
+
+/// A text that the program gives, without the blanks at its ends.
+class Text {
+ public:
+  Text(const char* text, std::size_t length) {
+    while (length > 0 && text[length - 1] == ' ') --length;
+    while (length > 0 && *text == ' ') ++text, --length;
+    text_.assign(text, length);
+  }
+  const char* get() const { return text_.c_str(); }
+
+ private:
+  std::string text_;
+};
+
+/// Room for a text that the program wants.
+class TextRoom {
+ public:
+  explicit TextRoom(std::size_t length) : length_(length), room_(length < kLongest ? kLongest + 1 : length + 1, '\0') {}
+  char* get() { return room_.data(); }
+  /// Writes what fits, and blanks behind it.
+  void write(char* text) const {
+    const std::size_t size = std::strlen(room_.data());
+    const std::size_t copied = size < length_ ? size : length_;
+    std::memcpy(text, room_.data(), copied);
+    std::memset(text + copied, ' ', length_ - copied);
+  }
+
+ private:
+  static constexpr std::size_t kLongest = MPI_MAX_LIBRARY_VERSION_STRING;
+
+  std::size_t length_;
+  std::string room_;
+};
+
+/// Makes indexes count from 1. MPI_UNDEFINED stays.
+inline void count_from_one(MPI_Fint* indexes, MPI_Fint count) {
+  for (MPI_Fint i = 0; i < count; ++i) {
+    if (indexes[i] >= 0) ++indexes[i];
+  }
+}
+
+}  // namespace canele::mpi::fortran
