@@ -110,6 +110,11 @@ static void aliases(void) {
   CHECK_EQ(class_of(MPI_Scatter(all, 1, MPI_INT, all, 1, MPI_INT, 0, self)), MPI_ERR_BUFFER);
   CHECK_EQ(class_of(MPI_Scatterv(all, counts, places, MPI_INT, all, 1, MPI_INT, 0, self)), MPI_ERR_BUFFER);
   CHECK_EQ(class_of(MPI_Allgather(all, 1, MPI_INT, all, 1, MPI_INT, self)), MPI_ERR_BUFFER);
+  places[0] = 1; /* the place is the send buffer, although the receive buffer begins elsewhere */
+  CHECK_EQ(class_of(MPI_Gatherv(all + 1, 1, MPI_INT, all, counts, places, MPI_INT, 0, self)), MPI_ERR_BUFFER);
+  CHECK_EQ(class_of(MPI_Scatterv(all, counts, places, MPI_INT, all + 1, 1, MPI_INT, 0, self)), MPI_ERR_BUFFER);
+  CHECK_EQ(class_of(MPI_Allgatherv(all + 1, 1, MPI_INT, all, counts, places, MPI_INT, self)), MPI_ERR_BUFFER);
+  places[0] = 0;
   CHECK_EQ(class_of(MPI_Alltoall(all, 2, MPI_INT, all, 2, MPI_INT, self)), MPI_ERR_BUFFER);
   CHECK_EQ(class_of(MPI_Alltoallv(all, counts, places, MPI_INT, all, counts, places, MPI_INT, self)), MPI_ERR_BUFFER);
   CHECK_EQ(MPI_Gather(MPI_IN_PLACE, 0, MPI_INT, all, 1, MPI_INT, 0, self), MPI_SUCCESS);

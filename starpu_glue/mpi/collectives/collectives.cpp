@@ -90,8 +90,15 @@ int check_apart(const CallBuffer& block, const CallBuffer& all, int ranks) {
   const bool alias = make_block(block, 1, &one) && make_block(all, 2, &each) && lies_in(one, each, ranks);
   return alias && one.length != 0 ? reject_alias() : MPI_SUCCESS;
 }
-int check_apart(const CallBuffer& block, const CallBufferV& all, int /*ranks*/) {
-  return block.memory == all.memory && block.memory != nullptr && block.count > 0 ? reject_alias() : MPI_SUCCESS;
+/// The same for blocks of different lengths: the block must not begin where one of them does. Their types are valid.
+int check_apart(const CallBuffer& block, const CallBufferV& all, int ranks) {
+  if (block.memory == nullptr || block.count == 0) return MPI_SUCCESS;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (all.counts[rank] == 0) continue;
+    const std::ptrdiff_t step = all.types != nullptr ? 1 : find_type(all.type)->extent();
+    if (block.memory == static_cast<const char*>(all.memory) + all.places[rank] * step) return reject_alias();
+  }
+  return MPI_SUCCESS;
 }
 int check_apart(const CallBufferV& one, const CallBufferV& other, int ranks) {
   const auto some = [ranks](const int* counts) {

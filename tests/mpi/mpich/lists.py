@@ -9,6 +9,7 @@ import re
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_S = 180  # as MPICH has it
+HANGS = "hangs: "  # begins the reason of a line that would never end, so that it is not run
 # The folders of programs in C for what Canelé has or will have. Not those of files, of spawned processes, and of
 # MPICH's own extensions.
 PARTS = ("attr", "basic", "coll", "comm", "datatype", "errhan", "group", "info", "init", "mpi_t", "part", "pt2pt",
