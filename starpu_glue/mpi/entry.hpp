@@ -13,7 +13,7 @@
 #include "starpu_glue/mpi/core/handles.hpp"
 #include "starpu_glue/mpi/core/names.hpp"
 #include "starpu_glue/mpi/datatypes/type.hpp"
-#include "starpu_glue/mpi/windows/error_handler.hpp"
+#include "starpu_glue/mpi/windows/window.hpp"
 
 namespace canele::mpi {
 
@@ -26,6 +26,11 @@ inline int check_length(const char* name, int length) {
 inline int check_count(const char* name, MPI_Count count) {
   if (count >= 0) return MPI_SUCCESS;
   return fail(MPI_ERR_COUNT, "%s is %lld; expected: at least 0", name, static_cast<long long>(count));
+}
+
+/// Returns the communicator of an argument that may be replaced; nullptr if there is none.
+inline const Communicator* comm_behind(const MPI_Comm* handle) {
+  return handle == nullptr ? nullptr : find_communicator(*handle);
 }
 
 /// Returns the integer of a handle: the same for all kinds of handles, in C and in Fortran.

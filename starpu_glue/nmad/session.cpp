@@ -22,11 +22,11 @@ constinit nm_session_s* all_sessions = nullptr;
 
 mpi::Communicator& communicator(mpi::Function function, MPI_Comm comm) {
   const mpi::Call call(function);
-  if (call.rejected()) call.end_with(mpi::reject_in_child(), MPI_ERRORS_ARE_FATAL);
+  if (call.rejected()) call.end_with(mpi::reject_in_child(), {MPI_ERRORS_ARE_FATAL, nullptr});
   mpi::Communicator* found = nullptr;
   const int code = mpi::get_communicator(comm, &found);
   if (code == MPI_SUCCESS) return *found;
-  call.end_with(code, MPI_ERRORS_ARE_FATAL);
+  call.end_with(code, {MPI_ERRORS_ARE_FATAL, nullptr});
   __builtin_unreachable();
 }
 

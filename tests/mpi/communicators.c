@@ -347,6 +347,82 @@ static void properties(void) {
   talk(MPI_COMM_SELF, &rank_);
 }
 
+/* Duplicates without a wait, beside other creations, and duplicates of each other. */
+static void idup(void) {
+  enum { kCopies = 12 };
+  MPI_Comm copies[kCopies], dup, chain[kCopies];
+  MPI_Request requests[kCopies];
+  int *const ranks = malloc(sizeof *ranks * (size_t)size_);
+  for (int i = 0; i < size_; ++i) ranks[i] = i;
+  for (int i = 0; i < kCopies; ++i) {
+    MPI_Comm_idup(MPI_COMM_WORLD, &copies[i], &requests[i]);
+    if (i == kCopies / 2) MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+  }
+  MPI_Waitall(kCopies, requests, MPI_STATUSES_IGNORE);
+  talk(dup, ranks);
+  MPI_Comm_free(&dup);
+  for (int i = 0; i < kCopies; ++i) {
+    int result;
+    MPI_Comm_compare(MPI_COMM_WORLD, copies[i], &result);
+    CHECK_EQ(result, MPI_CONGRUENT);
+    talk(copies[i], ranks);
+    MPI_Comm_free(&copies[i]);
+  }
+  for (int round = 0; round < 2; ++round) { /* the second time, labels must be other ones */
+    for (int i = 0; i < kCopies; ++i) {
+      MPI_Comm_idup(i == 0 ? MPI_COMM_WORLD : chain[i - 1], &chain[i], &requests[0]);
+      MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+      talk(chain[i], ranks);
+    }
+    for (int i = 0; i < kCopies; ++i) MPI_Comm_free(&chain[i]);
+  }
+  free(ranks);
+}
+
+static int has_hint(MPI_Comm comm, const char *key, const char *expected) {
+  MPI_Info info;
+  char value[MPI_MAX_INFO_VAL + 1] = "";
+  int flag = 0;
+  MPI_Comm_get_info(comm, &info);
+  MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &flag);
+  MPI_Info_free(&info);
+  return flag && strcmp(value, expected) == 0;
+}
+
+static void hints(void) {
+  const char *key = "mpi_assert_no_any_tag";
+  MPI_Comm comm, copy;
+  MPI_Info info, none;
+  int inter = 1;
+  MPI_Comm_test_inter(MPI_COMM_WORLD, &inter);
+  CHECK_EQ(inter, 0);
+  MPI_Info_create(&info);
+  MPI_Info_create(&none);
+  MPI_Info_set(info, "an unknown key", "value");
+  MPI_Info_set(info, key, "true");
+  MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
+#ifdef CANELE_MPI /* an MPI may know no hint at all */
+  CHECK(has_hint(MPI_COMM_WORLD, key, "false") && has_hint(comm, key, "true"));
+  CHECK(!has_hint(comm, "an unknown key", "value"));
+  MPI_Request request;
+  MPI_Comm_dup(comm, &copy);
+  CHECK(has_hint(copy, key, "true"));
+  MPI_Comm_free(&copy);
+  MPI_Comm_idup_with_info(comm, none, &copy, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(has_hint(copy, key, "false"));
+  MPI_Comm_set_info(copy, info);
+  CHECK(has_hint(copy, key, "true"));
+  MPI_Comm_free(&copy);
+#endif
+  MPI_Comm_dup_with_info(comm, none, &copy);
+  CHECK(!has_hint(copy, key, "true"));
+  MPI_Comm_free(&copy);
+  MPI_Comm_free(&comm);
+  MPI_Info_free(&info);
+  MPI_Info_free(&none);
+}
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   isolation();
@@ -361,6 +437,8 @@ int main(int argc, char **argv) {
   split_by_type();
   freed_early();
   many();
+  idup();
+  hints();
   properties();
   return finish();
 }

@@ -11,6 +11,14 @@ int main(int argc, char **argv) {
   start(&argc, &argv);
   if (strcmp(how, "abort") == 0 && rank_ == size_ - 1) MPI_Abort(MPI_COMM_WORLD, 7);
   if (strcmp(how, "wrong-rank") == 0 && rank_ == 0) MPI_Send(&value, 1, MPI_INT, 1000, 0, MPI_COMM_WORLD);
+#ifdef CANELE_MPI
+  if (strcmp(how, "errors-abort") == 0 && rank_ == 1) {
+    MPI_Comm copy;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ABORT);
+    MPI_Comm_dup(MPI_COMM_SELF, &copy);
+    MPI_Comm_call_errhandler(copy, MPI_ERR_TAG);
+  }
+#endif
   if (strcmp(how, "unequal") == 0) {
     MPI_Request request;
     int *values = calloc(200, sizeof *values);

@@ -71,6 +71,22 @@ class Format(unittest.TestCase):
                      'n > 0) code = given({{"ranks", ranks}})', "calls::group_incl(found_group, n, ranks, newgroup)"):
             self.assertIn(step, text)
 
+    def test_a_variadic_function_passes_on_what_has_a_name(self):
+        chapter = self.read("Pcontrol(integer level, ...): any time\n")[0]
+        self.assertIn("int MPI_Pcontrol(int level, ...);", generate.functions_header([chapter]))
+        self.assertIn("calls::pcontrol(level)", generate.entries(chapter))
+        self.assertIn("int pcontrol(int level);", generate.calls_header(chapter))
+
+    def test_an_undeclared_function_is_exported_only(self):
+        chapter = self.read("Errhandler_get(comm comm, out errhandler errhandler): removed, undeclared\n")[0]
+        self.assertNotIn("Errhandler_get", generate.functions_header([chapter]))
+        self.assertIn("CANELE_MPI_API int PMPI_Errhandler_get(MPI_Comm comm", generate.entries(chapter))
+        self.assertIn("MPI_Errhandler_get", generate.function_names([chapter]))
+
+    def test_a_call_that_frees_a_communicator_ends_by_its_error_handler(self):
+        chapter = self.read("Comm_free(inout comm comm)\n")[0]
+        self.assertIn("return call.end(code, comm_behind(comm));", generate.entries(chapter))
+
     def test_a_large_form_shares_the_function_behind(self):
         chapter = self.read("Get_count(status status, datatype datatype, out count count): large\n")[0]
         text = generate.entries(chapter)

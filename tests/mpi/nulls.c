@@ -43,18 +43,59 @@ static void environment(void) {
   REFUSED(MPI_Get_library_version(text, NULL));
   REFUSED(MPI_Error_string(MPI_ERR_ARG, NULL, &value));
   REFUSED(MPI_Error_string(MPI_ERR_ARG, text, NULL));
+  REFUSED(MPI_Add_error_class(NULL));
+  REFUSED(MPI_Add_error_code(MPI_ERR_ARG, NULL));
+  REFUSED(MPI_Add_error_string(MPI_ERR_ARG, NULL));
   CHECK_EQ(MPI_Error_class(MPI_ERR_ARG, NULL), MPI_ERR_ARG);
   REFUSED(MPI_Get_address(&value, NULL));
+}
+
+/* Names of MPI-1 that mpi.h does not have any more. */
+int MPI_Errhandler_create(MPI_Comm_errhandler_function *function, MPI_Errhandler *handler);
+int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *handler);
+
+static void on_comm_error(MPI_Comm *comm, int *code, ...) { (void)comm, (void)code; }
+
+static void attributes(void) {
+  const MPI_Comm world = MPI_COMM_WORLD;
+  MPI_Errhandler handler;
+  int key;
+  REFUSED(MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, NULL, NULL));
+  REFUSED(MPI_Comm_free_keyval(NULL));
+  REFUSED(MPI_Keyval_create(MPI_DUP_FN, MPI_NULL_DELETE_FN, NULL, NULL));
+  REFUSED(MPI_Keyval_free(NULL));
+  REFUSED(MPI_Attr_get(world, MPI_TAG_UB, NULL, &value));
+  REFUSED(MPI_Attr_get(world, MPI_TAG_UB, text, NULL));
+  MPI_Type_create_keyval(MPI_TYPE_DUP_FN, MPI_TYPE_NULL_DELETE_FN, &key, NULL);
+  REFUSED(MPI_Type_create_keyval(MPI_TYPE_DUP_FN, MPI_TYPE_NULL_DELETE_FN, NULL, NULL));
+  REFUSED(MPI_Type_free_keyval(NULL));
+  REFUSED(MPI_Type_get_attr(MPI_INT, key, NULL, &value));
+  REFUSED(MPI_Type_get_attr(MPI_INT, key, text, NULL));
+  MPI_Type_free_keyval(&key);
+  REFUSED(MPI_Comm_create_errhandler(NULL, &handler));
+  REFUSED(MPI_Comm_create_errhandler(on_comm_error, NULL));
+  REFUSED(MPI_Errhandler_create(NULL, &handler));
+  REFUSED(MPI_Errhandler_create(on_comm_error, NULL));
+  REFUSED(MPI_Errhandler_get(world, NULL));
 }
 
 static void communicators(void) {
   const MPI_Comm world = MPI_COMM_WORLD;
   MPI_Group group;
+  MPI_Comm copy;
+  MPI_Request request;
   int range[1][3] = {{0, 0, 1}};
   MPI_Comm_group(world, &group);
   REFUSED(MPI_Comm_rank(world, NULL));
   REFUSED(MPI_Comm_size(world, NULL));
   REFUSED(MPI_Comm_dup(world, NULL));
+  REFUSED(MPI_Comm_dup_with_info(world, MPI_INFO_NULL, NULL));
+  REFUSED(MPI_Comm_idup(world, NULL, &request));
+  REFUSED(MPI_Comm_idup(world, &copy, NULL));
+  REFUSED(MPI_Comm_idup_with_info(world, MPI_INFO_NULL, NULL, &request));
+  REFUSED(MPI_Comm_idup_with_info(world, MPI_INFO_NULL, &copy, NULL));
+  REFUSED(MPI_Comm_get_info(world, NULL));
+  REFUSED(MPI_Comm_test_inter(world, NULL));
   REFUSED(MPI_Comm_split(world, 0, 0, NULL));
   REFUSED(MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, NULL));
   REFUSED(MPI_Comm_create(world, group, NULL));
@@ -314,6 +355,7 @@ int main(int argc, char **argv) {
   start(&argc, &argv);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   environment();
+  attributes();
   communicators();
   messages();
   requests_of_collectives();

@@ -45,6 +45,11 @@ class Deaths(unittest.TestCase):
         self.assertEqual(result.returncode, 7, result.stderr)
         self.assertRegex(result.stderr, "rank 2: MPI_Abort was called with code 7")
 
+    def test_an_error_handler_that_aborts(self):
+        result = self.die("errors-abort")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertRegex(result.stderr, r"rank 1: MPI_Comm_call_errhandler failed: MPI_ERR_TAG")
+
     def test_before_init(self):
         result = self.die("before-init")
         self.assertNotEqual(result.returncode, 0)

@@ -13,15 +13,17 @@ Call::Call(Function function) : Call(function, 0) {
   fatal("%s was called %s", function_, now == Phase::before ? "before MPI_Init" : "after MPI_Finalize");
 }
 
-MPI_Errhandler Call::handler_of(const Communicator* comm) {
+ErrorTarget Call::target_of(const Communicator* comm) {
   if (comm == nullptr) comm = world();
-  return comm == nullptr ? MPI_ERRORS_ARE_FATAL : comm->error_handler();
+  return comm == nullptr ? ErrorTarget{MPI_ERRORS_ARE_FATAL, nullptr} : comm->error_target();
 }
 
-void Call::end_job(int code) const {
+void report_error(const char* function, int code, const ErrorTarget& target) {
+  if (target.handler == MPI_ERRORS_RETURN || call_error_handler(target, code)) return;
+  if (target.handler != MPI_ERRORS_ARE_FATAL && target.handler != MPI_ERRORS_ABORT) return;  // it was freed meanwhile
   char text[MPI_MAX_ERROR_STRING];
   describe_error(code, text, sizeof text);
-  fatal("%s failed: %s", function_, text);
+  fatal("%s failed: %s", function, text);
 }
 
 }  // namespace canele::mpi

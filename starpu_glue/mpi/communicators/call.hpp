@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include "starpu_glue/mpi/core/error.hpp"
+#include "starpu_glue/mpi/core/error_handlers.hpp"
 #include "starpu_glue/mpi/core/names.hpp"
 #include "starpu_glue/mpi/core/profile.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
@@ -13,6 +14,9 @@
 namespace canele::mpi {
 
 class Communicator;
+
+/// Does what the error handler says: ends the job, calls the program's function, or nothing.
+void report_error(const char* function, int code, const ErrorTarget& target);
 
 /// One MPI call. Checks that MPI runs, names the function in errors and in the profile, and applies the error handler
 /// at the end.
@@ -27,18 +31,18 @@ class Call {
 
   /// Applies the communicator's error handler (null: MPI_COMM_WORLD's) if `code` is an error. Returns `code`.
   int end(int code, const Communicator* comm = nullptr) const {
-    return code == MPI_SUCCESS ? code : end_with(code, handler_of(comm));
+    return code == MPI_SUCCESS ? code : end_with(code, target_of(comm));
   }
-  /// Like end(), for callers whose communicator may no longer exist.
-  int end_with(int code, MPI_Errhandler handler) const {
-    if (code != MPI_SUCCESS && handler == MPI_ERRORS_ARE_FATAL) end_job(code);
+  /// Like end(), for callers whose communicator may no longer exist. The program's function may leave by longjmp: this
+  /// is the last thing that a call does.
+  int end_with(int code, const ErrorTarget& target) const {
+    if (code != MPI_SUCCESS) report_error(function_, code, target);
     return code;
   }
 
  private:
   Call(Function function, int) : profiled_(function), function_(function.name()) {}
-  static MPI_Errhandler handler_of(const Communicator* comm);
-  [[noreturn]] void end_job(int code) const;
+  static ErrorTarget target_of(const Communicator* comm);
 
   profile::Profiled profiled_;  // first, so that the profile covers the whole call
   const char* function_;

@@ -34,6 +34,12 @@ constinit std::atomic<std::uint64_t> next_number{1};
 constinit std::mutex lock;  // guards the list of all communicators, and names
 constinit Communicator* all = nullptr;
 
+constexpr std::size_t kMostOfLabel = 38;  // a group's label has up to 40 bytes, with ".c"
+
+/// Hints that MPI defines: what the program will not do. The library remembers them.
+constexpr const char* kHints[] = {"mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length",
+                                  "mpi_assert_allow_overtaking"};
+
 std::string derived_label(int leader, std::uint64_t number) {
   return "mpi." + std::to_string(leader) + "." + std::to_string(number);
 }
@@ -56,17 +62,35 @@ int create_predefined(canele_engine_t* engine, RanksPointer ranks, int rank, MPI
 }
 
 /// Registers a new communicator under a handle; inherits the parent's error handler.
-int publish(const Communicator& parent, Communicator* made, MPI_Comm* handle) {
+int publish(Communicator& parent, Communicator* made, MPI_Comm* handle) {
   std::atomic<Communicator*>* slot = communicators_pool.take();
   if (slot == nullptr) {
     made->drop_reference();
     return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another communicator");
   }
   close_retired();
-  made->set_error_handler(parent.error_handler());
+  made->error_handler().inherit(parent.error_handler());
   slot->store(made, std::memory_order_release);  // pairs with the acquire load in find_communicator
   *handle = CommunicatorPool::open(*slot);
   made->set_handle(*handle);
+  return MPI_SUCCESS;
+}
+
+/// Registers a duplicate like publish(). It gets copies of the attributes. After an error nothing is left of it.
+int publish_duplicate(Communicator& parent, Communicator* made, const InfoPairs& hints, MPI_Comm* handle) {
+  made->take_hints(hints);
+  MPI_Comm published = MPI_COMM_NULL;
+  if (const int code = publish(parent, made, &published); code != MPI_SUCCESS) return code;
+  if (parent.attributes().any()) {
+    const int code = parent.attributes().copy_to(parent.handle(), made->attributes());
+    if (code != MPI_SUCCESS) {
+      made->attributes().remove_all(published);
+      communicators_pool.release(published);
+      made->drop_reference();
+      return code;
+    }
+  }
+  *handle = published;
   return MPI_SUCCESS;
 }
 
@@ -202,6 +226,23 @@ void Communicator::set_name(const char* text) {
   name_.assign(text, strnlen(text, MPI_MAX_OBJECT_NAME - 1));
 }
 
+InfoPairs Communicator::hints() const {
+  const std::lock_guard guard(lock);
+  InfoPairs known;
+  for (const char* const key : kHints) {
+    const std::string* const value = find_value(hints_, key);
+    set_value(known, key, value == nullptr ? "false" : *value);
+  }
+  return known;
+}
+
+void Communicator::take_hints(const InfoPairs& given) {
+  const std::lock_guard guard(lock);
+  for (const char* const key : kHints) {
+    if (const std::string* const value = find_value(given, key)) set_value(hints_, key, *value);
+  }
+}
+
 int get_communicator(MPI_Comm handle, Communicator** found) {
   *found = find_communicator(handle);
   if (*found != nullptr) return MPI_SUCCESS;
@@ -258,10 +299,18 @@ int duplicate_unnamed(Communicator& parent, Communicator** made) {
                               made);
 }
 
-int duplicate(Communicator& parent, MPI_Comm* made) {
+int duplicate(Communicator& parent, const InfoPairs& hints, MPI_Comm* made) {
   Communicator* comm = nullptr;
   const int code = duplicate_unnamed(parent, &comm);
-  return code == MPI_SUCCESS ? publish(parent, comm, made) : code;
+  return code == MPI_SUCCESS ? publish_duplicate(parent, comm, hints, made) : code;
+}
+
+int duplicate_at_once(Communicator& parent, const InfoPairs& hints, MPI_Comm* made) {
+  std::string label = parent.next_label();
+  if (label.size() > kMostOfLabel) return duplicate(parent, hints, made);
+  Communicator* comm = nullptr;
+  const int code = Communicator::create(engine(), parent.ranks(), parent.rank(), std::move(label), &comm);
+  return code == MPI_SUCCESS ? publish_duplicate(parent, comm, hints, made) : code;
 }
 
 int split(Communicator& parent, int color, int key, MPI_Comm* made) {
@@ -342,10 +391,18 @@ int free_communicator(MPI_Comm* handle) {
   if (*handle == MPI_COMM_WORLD || *handle == MPI_COMM_SELF) {
     return fail(MPI_ERR_COMM, "MPI_COMM_WORLD and MPI_COMM_SELF cannot be freed");
   }
+  if (comm->attributes().any()) {
+    if (const int code = comm->attributes().remove_all(*handle); code != MPI_SUCCESS) return code;
+  }
   communicators_pool.release(*handle);
   *handle = MPI_COMM_NULL;
   comm->drop_reference();
   return MPI_SUCCESS;
+}
+
+int delete_attributes_of_self() {
+  Communicator* const self = find_communicator(MPI_COMM_SELF);
+  return self == nullptr ? MPI_SUCCESS : self->attributes().remove_all(MPI_COMM_SELF);
 }
 
 }  // namespace canele::mpi

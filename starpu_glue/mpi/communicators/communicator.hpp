@@ -9,12 +9,15 @@
 //     label + ".n"  StarPU (nmad)          CANELE_ORDER_PER_TAG      tag = StarPU's 64 bits; opened at first use
 //     label + ".g"  MPI_Comm_create_group  CANELE_ORDER_PER_TAG      tag = the call's; opened at first use
 //
+// An error handler, attributes and hints belong to it. Without attributes it has a null pointer for them.
+//
 // Requests hold no references to communicators: counting them would cost two atomic operations per message. A freed
 // communicator is retired instead. It stays open until MPI_Comm_free, or the creation of another communicator, finds
 // that no request is on it. Both requests with a handle and requests of blocking calls count.
 //
 // The label is the same on every member and needs no server. It is "mpi.world", or "mpi.<leader>.<number>" with the
-// leader's world rank and its running number, agreed by messages inside the parent.
+// leader's world rank and its running number, agreed by messages inside the parent. MPI_Comm_idup adds "i<number>" to
+// the label of the parent: its ranks call it in one order, so they need no messages to agree.
 //
 // Rejected: one session with the kind of message in the tag. StarPU uses all 64 bits, and order across tags would void
 // its priorities.
@@ -28,7 +31,10 @@
 #include <string>
 
 #include "starpu_glue/mpi/communicators/group.hpp"
+#include "starpu_glue/mpi/core/attributes.hpp"
+#include "starpu_glue/mpi/core/error_handlers.hpp"
 #include "starpu_glue/mpi/core/handles.hpp"
+#include "starpu_glue/mpi/infos/info.hpp"
 
 struct nm_session_s;
 
@@ -46,7 +52,7 @@ class Communicator {
   int world_rank(int rank) const { return list_ == nullptr ? rank : list_[rank]; }
 
   MPI_Comm handle() const { return handle_; }
-  void set_handle(MPI_Comm handle) { handle_ = handle; }
+  void set_handle(MPI_Comm handle) { error_object_ = handle_ = handle; }
 
   canele_session_t* messages() const { return messages_; }
   canele_group_t* group() const { return group_; }
@@ -55,8 +61,16 @@ class Communicator {
   /// Opens the session for messages of the native API, see bridge.cpp. Returns an MPI code.
   int native(canele_session_t** session);
 
-  MPI_Errhandler error_handler() const { return error_handler_.load(std::memory_order_relaxed); }
-  void set_error_handler(MPI_Errhandler handler) { error_handler_.store(handler, std::memory_order_relaxed); }
+  ErrorHandlerUse& error_handler() { return error_handler_; }
+  /// Returns what errors of the communicator are reported to.
+  ErrorTarget error_target() const { return {error_handler_.get(), error_object_}; }
+  /// Names the window to which the communicator belongs: errors are those of the window.
+  void set_window(MPI_Win window) { error_object_ = window; }
+
+  Attributes& attributes() { return attributes_; }
+  /// Returns the hints that the library knows, with their values.
+  InfoPairs hints() const;
+  void take_hints(const InfoPairs& given);
 
   void name(char* text, int* length) const;
   void set_name(const char* text);
@@ -64,6 +78,8 @@ class Communicator {
   const std::string& label() const { return label_; }
   /// Used by starpu_glue/nmad only; see session.cpp there.
   std::atomic<nm_session_s*>& nmad() { return nmad_; }
+  /// Returns the label of the next duplicate that is made without messages.
+  std::string next_label() { return label_ + "i" + std::to_string(duplicates_.fetch_add(1)); }
 
   void add_reference() { references_.fetch_add(1, std::memory_order_relaxed); }
   /// Drops a reference. The last one retires the communicator: it is closed as soon as no request is on it.
@@ -85,19 +101,23 @@ class Communicator {
   const int* list_;
   int size_;
   std::atomic<int> references_{1};
-  std::atomic<MPI_Errhandler> error_handler_{MPI_ERRORS_ARE_FATAL};
+  ErrorHandlerUse error_handler_;
   int rank_;
   canele_group_t* group_ = nullptr;
+  void* error_object_ = nullptr;  // handle of the object of error_handler_
 
   MPI_Comm handle_ = MPI_COMM_NULL;
+  Attributes attributes_;
   RanksPointer ranks_;
   std::string label_;
   canele_session_t* agreements_ = nullptr;  // guarded by the lock in communicator.cpp
   canele_session_t* native_ = nullptr;      // guarded by the lock in communicator.cpp
   std::atomic<nm_session_s*> nmad_{nullptr};
-  std::string name_;                       // guarded by the lock in communicator.cpp
-  bool retired_ = false, in_use_ = false;  // guarded by the lock in communicator.cpp
-  Communicator* next_ = nullptr;           // list of all communicators, for forget_communicators
+  std::atomic<std::uint64_t> duplicates_{1};  // number of the next one of next_label()
+  std::string name_;                          // guarded by the lock in communicator.cpp
+  InfoPairs hints_;                           // those given; guarded by the lock in communicator.cpp
+  bool retired_ = false, in_use_ = false;     // guarded by the lock in communicator.cpp
+  Communicator* next_ = nullptr;              // list of all communicators, for forget_communicators
   Communicator* previous_ = nullptr;
 };
 
@@ -152,7 +172,11 @@ void forget_communicators();
 
 /// Implement MPI_Comm_dup, _split, _split_type, _create and _create_group. They communicate within the parent. They
 /// return MPI codes.
-int duplicate(Communicator& parent, MPI_Comm* made);
+/// A duplicate has copies of the attributes, and the hints that it is given, or those of the parent.
+int duplicate(Communicator& parent, const InfoPairs& hints, MPI_Comm* made);
+/// Duplicates without messages: the label is that of the parent with a number that all ranks count. Communicates if the
+/// label would be too long, which takes several duplicates of each other.
+int duplicate_at_once(Communicator& parent, const InfoPairs& hints, MPI_Comm* made);
 /// Makes a duplicate for the library's own use: without a handle. The caller owns its reference.
 int duplicate_unnamed(Communicator& parent, Communicator** made);
 int split(Communicator& parent, int color, int key, MPI_Comm* made);
@@ -161,6 +185,9 @@ int split_by_memory(Communicator& parent, bool is_wanted, int key, MPI_Comm* mad
 /// Implements MPI_Comm_create. Groups that ranks give have no rank in common, or are equal.
 int create_together(Communicator& parent, const Ranks& group, MPI_Comm* made);
 int create_from_group(Communicator& parent, const RanksPointer& group, int tag, MPI_Comm* made);
+/// Deletes the attributes, and frees the handle. The communicator ends later.
 int free_communicator(MPI_Comm* handle);
+/// Deletes the attributes of MPI_COMM_SELF, with which MPI_Finalize begins. Returns an MPI code.
+int delete_attributes_of_self();
 
 }  // namespace canele::mpi

@@ -1,41 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The MPI_Comm_ functions, called by their entry points. Any thread.
-#include <climits>
-#include <cstring>
-
-#include "calls/attributes.hpp"
 #include "calls/communicators.hpp"
-#include "calls/errors.hpp"
 #include "starpu_glue/mpi/communicators/communicator.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/infos/info.hpp"
 
 namespace canele::mpi {
-namespace {
-
-/// Returns the value of an attribute that all communicators have; nullptr if it is none of them.
-const int* predefined_attribute(int keyval) {
-  static constexpr int tag_upper_bound = INT_MAX, io = MPI_ANY_SOURCE, host = MPI_PROC_NULL, wtime_is_global = 0,
-                       last_used_code = MPI_ERR_LASTCODE;
-  switch (keyval) {
-    case MPI_TAG_UB:
-      return &tag_upper_bound;
-    case MPI_IO:
-      return &io;
-    case MPI_HOST:
-      return &host;
-    case MPI_WTIME_IS_GLOBAL:
-      return &wtime_is_global;
-    case MPI_LASTUSEDCODE:
-      return &last_used_code;
-    default:
-      return nullptr;
-  }
-}
-
-}  // namespace
-
 namespace calls {
 
 int comm_rank(Communicator& comm, int* rank) {
@@ -48,7 +19,27 @@ int comm_size(Communicator& comm, int* size) {
   return MPI_SUCCESS;
 }
 
-int comm_dup(Communicator& comm, MPI_Comm* newcomm) { return duplicate(comm, newcomm); }
+int comm_dup(Communicator& comm, MPI_Comm* newcomm) { return duplicate(comm, comm.hints(), newcomm); }
+
+int comm_dup_with_info(Communicator& comm, MPI_Info info, MPI_Comm* newcomm) {
+  InfoPairs hints;
+  const int code = hint_pairs(info, &hints);
+  return code == MPI_SUCCESS ? duplicate(comm, hints, newcomm) : code;
+}
+
+int comm_set_info(Communicator& comm, MPI_Info info) {
+  InfoPairs hints;
+  const int code = info_pairs(info, &hints);
+  if (code == MPI_SUCCESS) comm.take_hints(hints);
+  return code;
+}
+
+int comm_get_info(Communicator& comm, MPI_Info* info_used) { return new_info(comm.hints(), info_used); }
+
+int comm_test_inter(Communicator&, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
 
 int comm_split(Communicator& comm, int color, int key, MPI_Comm* newcomm) {
   if (color < 0 && color != MPI_UNDEFINED)
@@ -89,28 +80,6 @@ int comm_set_name(Communicator& comm, const char* comm_name) {
 
 int comm_get_name(Communicator& comm, char* comm_name, int* resultlen) {
   comm.name(comm_name, resultlen);
-  return MPI_SUCCESS;
-}
-
-int comm_get_attr(Communicator&, int comm_keyval, void* attribute_val, int* flag) {
-  const int* attribute = predefined_attribute(comm_keyval);
-  *flag = attribute != nullptr ? 1 : 0;
-  if (attribute != nullptr)
-    std::memcpy(attribute_val, &attribute, sizeof attribute);  // the caller gives the address of a pointer
-  return MPI_SUCCESS;
-}
-
-int comm_set_errhandler(Communicator& comm, MPI_Errhandler errhandler) {
-  if (errhandler != MPI_ERRORS_ARE_FATAL && errhandler != MPI_ERRORS_RETURN) {
-    return fail(MPI_ERR_ARG, "0x%zx is not an error handler; expected: MPI_ERRORS_ARE_FATAL or MPI_ERRORS_RETURN",
-                handle_bits(errhandler));
-  }
-  comm.set_error_handler(errhandler);
-  return MPI_SUCCESS;
-}
-
-int comm_get_errhandler(Communicator& comm, MPI_Errhandler* errhandler) {
-  *errhandler = comm.error_handler();
   return MPI_SUCCESS;
 }
 

@@ -16,6 +16,7 @@
 #include <memory>
 #include <new>
 
+#include "starpu_glue/mpi/core/error_codes.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
 
 namespace canele::mpi {
@@ -180,6 +181,7 @@ const char* error_text(int code) {
 }
 
 void describe_error(int code, char* text, int size) {
+  if (code > MPI_ERR_LASTCODE && describe_added_code(code, text, size)) return;
   if (code != MPI_SUCCESS && last_error != nullptr && last_error->code == code) {
     std::snprintf(text, static_cast<std::size_t>(size), "%s: %s", error_text(code), last_error->detail);
   } else {

@@ -57,6 +57,7 @@ void recycle(Type& type, std::vector<Type*>& orphans) {
   empty(type.contents.types);
   empty(type.many);
   type.name.clear();
+  type.attributes.forget();  // the program has freed the type too often
   types_pool.release(type.handle);
 }
 

@@ -32,6 +32,7 @@
 #include <string>
 #include <vector>
 
+#include "starpu_glue/mpi/core/attributes.hpp"
 #include "starpu_glue/mpi/core/handles.hpp"
 
 namespace canele::mpi {
@@ -108,6 +109,8 @@ struct Type {
   Type* inner = nullptr;          ///< a helper type that belongs to this one (holds a reference), see make_vector
   const char* fixed_name = "";    ///< of a predefined type
   std::string name;
+  Attributes attributes;
+  std::atomic<int> more_handles{0};  ///< that the program has from MPI_Type_get_contents, and frees as well
 
   std::ptrdiff_t extent() const { return upper - lower; }
   /// Completes the type; the last step of its creation.

@@ -36,6 +36,14 @@ int check_room(const char* what, std::size_t have, int room, const void* array) 
               what, have);
 }
 
+/// Drops a handle that MPI_Type_get_contents has given. Returns false if the program has none of the type.
+bool drop_one_of_more_handles(Type& type) {
+  int handles = type.more_handles.load(std::memory_order_relaxed);
+  while (handles > 0 && !type.more_handles.compare_exchange_weak(handles, handles - 1, std::memory_order_relaxed)) {
+  }
+  return handles > 0;
+}
+
 /// Checks that `length` bytes fit behind a position in packed data.
 int check_position(std::size_t length, int position, int size, const char* name, const void* packed) {
   if (position < 0 || position > size || length > static_cast<std::size_t>(size - position))
@@ -122,7 +130,15 @@ int type_create_resized(Type& oldtype, MPI_Aint lb, MPI_Aint extent, MPI_Datatyp
 
 int type_dup(Type& oldtype, MPI_Datatype* newtype) {
   Type* made = nullptr;
-  return return_handle(make_duplicate(oldtype, &made), made, newtype);
+  int code = make_duplicate(oldtype, &made);
+  if (code == MPI_SUCCESS && oldtype.attributes.any()) {
+    code = oldtype.attributes.copy_to(oldtype.handle, made->attributes);
+    if (code != MPI_SUCCESS) {
+      made->attributes.remove_all(made->handle);
+      drop_reference(*made);
+    }
+  }
+  return return_handle(code, made, newtype);
 }
 
 int type_commit(MPI_Datatype* datatype) {
@@ -134,6 +150,9 @@ int type_free(MPI_Datatype* datatype) {
   Type* found = nullptr;
   if (const int code = get_type(*datatype, &found); code != MPI_SUCCESS) return code;
   if (found->predefined) return fail(MPI_ERR_TYPE, "%s is predefined and cannot be freed", found->fixed_name);
+  if (!drop_one_of_more_handles(*found) && found->attributes.any()) {
+    if (const int code = found->attributes.remove_all(found->handle); code != MPI_SUCCESS) return code;
+  }
   drop_reference(*found);
   *datatype = MPI_DATATYPE_NULL;
   return MPI_SUCCESS;
@@ -176,6 +195,7 @@ int type_get_contents(Type& datatype, int max_integers, int max_addresses, int m
   std::copy(contents.addresses.begin(), contents.addresses.end(), array_of_addresses);
   for (std::size_t i = 0; i < contents.types.size(); ++i) {
     add_reference(*contents.types[i]);  // the caller frees them, as MPI says
+    if (!contents.types[i]->predefined) contents.types[i]->more_handles.fetch_add(1, std::memory_order_relaxed);
     array_of_datatypes[i] = contents.types[i]->handle;
   }
   return MPI_SUCCESS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI_Init to MPI_Abort, errors, time, names.
+// MPI_Init to MPI_Abort, time, names.
 //
 // Called from any thread. MPI_Finalize may be called by another thread than MPI_Init, as StarPU does. Any number of
 // threads may call at any time. The thread level reported as provided is nevertheless the one asked for, as MPI
@@ -146,23 +146,6 @@ extern "C" int PMPI_Get_library_version(char* version, int* length) {
   return MPI_SUCCESS;
 }
 CANELE_MPI_NAME(Get_library_version);
-
-extern "C" int PMPI_Error_string(int code, char* text, int* length) {
-  const int wrong = given({{"text", text}, {"length", length}});
-  if (wrong != MPI_SUCCESS) return Call::any_time("MPI_Error_string").end(wrong);
-  describe_error(code, text, MPI_MAX_ERROR_STRING);
-  *length = static_cast<int>(std::strlen(text));
-  return MPI_SUCCESS;
-}
-CANELE_MPI_NAME(Error_string);
-
-extern "C" int PMPI_Error_class(int code, int* error_class) {
-  const int wrong = given({{"error_class", error_class}});
-  if (wrong != MPI_SUCCESS) return Call::any_time("MPI_Error_class").end(wrong);
-  *error_class = code;
-  return MPI_SUCCESS;
-}
-CANELE_MPI_NAME(Error_class);
 
 extern "C" int MPIX_Query_cuda_support(void) { return 0; }
 extern "C" int MPIX_Query_hip_support(void) { return 0; }

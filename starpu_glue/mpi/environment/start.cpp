@@ -130,6 +130,8 @@ int start(int asked_level) {
 }
 
 int stop() {
+  // While MPI still works, and says so, as the program's functions expect.
+  if (const int code = delete_attributes_of_self(); code != MPI_SUCCESS) return code;
   Phase expected = Phase::running;
   if (!change_phase(&expected, Phase::ending)) {
     return fail(MPI_ERR_OTHER, "MPI_Finalize is running already in another thread");

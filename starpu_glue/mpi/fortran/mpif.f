@@ -78,10 +78,14 @@
       parameter (MPI_MESSAGE_NULL=296)
       integer MPI_INFO_NULL
       parameter (MPI_INFO_NULL=304)
+      integer MPI_INFO_ENV
+      parameter (MPI_INFO_ENV=305)
       integer MPI_ERRHANDLER_NULL
       parameter (MPI_ERRHANDLER_NULL=320)
       integer MPI_ERRORS_ARE_FATAL
       parameter (MPI_ERRORS_ARE_FATAL=321)
+      integer MPI_ERRORS_ABORT
+      parameter (MPI_ERRORS_ABORT=322)
       integer MPI_ERRORS_RETURN
       parameter (MPI_ERRORS_RETURN=323)
       integer MPI_REQUEST_NULL

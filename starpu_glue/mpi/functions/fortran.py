@@ -17,15 +17,17 @@ BY_HAND = {"Init", "Init_thread"}
 INDEXES = {"indx", "array_of_indices"}
 # Lengths of arrays that the table does not name.
 LENGTHS = {"array_of_datatypes": "max_datatypes"}
+# Kinds of arguments that no rule here converts.
+WITHOUT_RULE = {"...", "attribute", "state", "optional_text", "program_arguments"}
 ADDRESSES = {"bytes", "address", "offset", "big"}
 
 
 def has_stub(function):
     """Whether the function exists in Fortran, made from the table."""
-    if not function.exists or function.name in BY_HAND or function.chapter == "handles":
+    if not function.is_declared or function.name in BY_HAND or function.chapter == "handles":
         return False
     for one in function.arguments:
-        if one.kind in ("...", "attribute", "state", "optional_text") or one.kind.startswith("MPI_T_"):
+        if one.kind in WITHOUT_RULE or one.kind.startswith("MPI_T_"):
             return False
         if one.is_function and one.kind != "MPI_User_function":
             return False

@@ -52,6 +52,11 @@ def is_object(argument):
     return argument.kind in OBJECTS and argument.direction == "in" and not argument.is_array
 
 
+def is_passed(argument):
+    """Whether the function behind the entry point has the argument."""
+    return argument.kind != "any_comm" and not argument.is_rest
+
+
 def snake_case(name):
     return name[0].lower() + name[1:]
 
@@ -71,7 +76,7 @@ def declare(function, large=False):
 def functions_header(chapters):
     parts = [f"/* {LICENSE}\n *\n * Declarations of all MPI functions, made from starpu_glue/mpi/functions.\n */"]
     for chapter in chapters:
-        functions = table.existing([chapter])
+        functions = [function for function in chapter.functions if function.is_declared]
         if functions:
             parts.append(f"/* {chapter.title}. */")
         for function in functions:
@@ -121,7 +126,7 @@ def calls_header(chapter):
     lines += [f'#include "starpu_glue/mpi/{path}"' for path in sorted(used)]
     lines += ["", "namespace canele::mpi::calls {", ""]
     for function in functions:
-        parts = [parameter(one, function.has_large_form) for one in function.arguments if one.kind != "any_comm"]
+        parts = [parameter(one, function.has_large_form) for one in function.arguments if is_passed(one)]
         lines.append(wrap(f"int {snake_case(function.name)}(", parts, ");"))
     return "\n".join(lines + ["", "}  // namespace canele::mpi::calls", ""])
 
@@ -155,12 +160,14 @@ def passed(argument):
 
 def ending(function):
     """How the call ends: by the error handler of its window, its communicator, or MPI_COMM_WORLD."""
-    endings = {"win": "end_on_window(call, code, found_{})", "comm": "call.end(code, found_{})"}
+    endings = {"win": "call.end(code, comm_of(found_{}))", "comm": "call.end(code, found_{})"}
     endings["any_comm"] = endings["comm"]
     for kind, text in endings.items():
         for one in function.arguments:
             if one.kind == kind and is_object(one):
                 return text.format(one.name)
+    if function.arguments and (function.arguments[0].kind, function.arguments[0].direction) == ("comm", "inout"):
+        return f"call.end(code, comm_behind({function.arguments[0].name}))"
     return "call.end(code)"
 
 
@@ -199,8 +206,7 @@ def entry(function, large):
         lines.append(f"{begin}{step};" if not condition and "int" in begin else
                      f"  if (code == MPI_SUCCESS{condition}) code = {step};")
         begin = "  "
-    parts = [f"&wide_{one.name}" if one in narrow else passed(one) for one in function.arguments
-             if one.kind != "any_comm"]
+    parts = [f"&wide_{one.name}" if one in narrow else passed(one) for one in function.arguments if is_passed(one)]
     lines.append(wrap(f"  const auto perform = [&] {{ return calls::{snake_case(function.name)}(", parts, "); };"))
     lines.append(f"{begin}without_memory_error(perform);" if "int" in begin else
                  "  if (code == MPI_SUCCESS) code = without_memory_error(perform);")
@@ -216,6 +222,8 @@ def entries(chapter):
              '#include "starpu_glue/mpi/entry.hpp"', "", "using namespace canele::mpi;", ""]
     for function in chapter.functions:
         if function.is_generated:
+            if not function.is_declared:
+                lines += ['extern "C" {', declare(function), "}"]
             lines.append(entry(function, False))
             if function.has_large_form:
                 lines.append(entry(function, True))

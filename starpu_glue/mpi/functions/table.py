@@ -61,7 +61,7 @@ SPECIAL = {
 }
 CLASSES = ("blocking", "init", "test", "wait")
 MARKS = CLASSES + ("large", "missing", "large missing", "by hand", "conversion", "any time", "may block")
-MARKS += ("deprecated", "removed")
+MARKS += ("deprecated", "removed", "undeclared")
 DIRECTIONS = ("in", "out", "inout")
 
 
@@ -85,6 +85,11 @@ class Argument:
         return self.direction != "in" or self.is_array or self.kind in SPECIAL or self.is_function
 
     @property
+    def is_rest(self):
+        """The arguments of a variadic function that its prototype does not name."""
+        return self.kind == "..."
+
+    @property
     def is_function(self):
         return self.kind.startswith("MPI_") and self.kind.endswith("_function")
 
@@ -100,7 +105,7 @@ class Argument:
 
     def declaration(self, large=False):
         """The argument as a C prototype has it."""
-        if self.kind == "...":
+        if self.is_rest:
             return "..."
         if self.kind == "ranges":
             return f"int {self.name}[][3]"
@@ -136,6 +141,10 @@ class Function:
     @property
     def is_generated(self):
         return self.exists and "by hand" not in self.marks
+
+    @property
+    def is_declared(self):
+        return self.exists and "undeclared" not in self.marks
 
     @property
     def has_large_form(self):

@@ -67,9 +67,16 @@ typedef struct MPI_Status {
   int reserved[2];
 } MPI_Status;
 
+typedef int MPI_Comm_copy_attr_function(MPI_Comm comm, int keyval, void *extra, void *value, void *copy, int *flag);
+typedef int MPI_Comm_delete_attr_function(MPI_Comm comm, int keyval, void *value, void *extra);
+typedef void MPI_Comm_errhandler_function(MPI_Comm *comm, int *code, ...);
+typedef int MPI_Type_copy_attr_function(MPI_Datatype type, int keyval, void *extra, void *value, void *copy, int *flag);
+typedef int MPI_Type_delete_attr_function(MPI_Datatype type, int keyval, void *value, void *extra);
 typedef int MPI_Win_copy_attr_function(MPI_Win window, int keyval, void *extra, void *value, void *copy, int *flag);
 typedef int MPI_Win_delete_attr_function(MPI_Win window, int keyval, void *value, void *extra);
 typedef void MPI_Win_errhandler_function(MPI_Win *window, int *code, ...);
+typedef MPI_Comm_copy_attr_function MPI_Copy_function; /* deprecated names of MPI-1 */
+typedef MPI_Comm_delete_attr_function MPI_Delete_function;
 typedef void MPI_User_function(void *in, void *inout, int *count, MPI_Datatype *datatype);
 
 #include "mpi_constants.h"

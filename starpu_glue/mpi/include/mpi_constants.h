@@ -67,6 +67,7 @@
 #define MPI_INFO_NULL ((MPI_Info)0x130)
 #define MPI_ERRHANDLER_NULL ((MPI_Errhandler)0x140)
 #define MPI_ERRORS_ARE_FATAL ((MPI_Errhandler)0x141)
+#define MPI_ERRORS_ABORT ((MPI_Errhandler)0x142)
 #define MPI_ERRORS_RETURN ((MPI_Errhandler)0x143)
 #define MPI_REQUEST_NULL ((MPI_Request)0x180)
 
@@ -92,6 +93,18 @@
 #define MPI_WIN_FLAVOR_SHARED 314
 #define MPI_WIN_UNIFIED 321
 #define MPI_WIN_SEPARATE 322
+
+/* For MPI_Comm_create_keyval and MPI_Type_create_keyval, and their names of MPI-1. No functions: the library compares.
+ */
+#define MPI_COMM_NULL_COPY_FN ((MPI_Comm_copy_attr_function *)0)
+#define MPI_COMM_DUP_FN ((MPI_Comm_copy_attr_function *)1)
+#define MPI_COMM_NULL_DELETE_FN ((MPI_Comm_delete_attr_function *)0)
+#define MPI_TYPE_NULL_COPY_FN ((MPI_Type_copy_attr_function *)0)
+#define MPI_TYPE_DUP_FN ((MPI_Type_copy_attr_function *)1)
+#define MPI_TYPE_NULL_DELETE_FN ((MPI_Type_delete_attr_function *)0)
+#define MPI_NULL_COPY_FN ((MPI_Copy_function *)0)
+#define MPI_DUP_FN ((MPI_Copy_function *)1)
+#define MPI_NULL_DELETE_FN ((MPI_Delete_function *)0)
 
 /* For MPI_Win_create_keyval. Windows are never duplicated, so no copy function is called. */
 #define MPI_WIN_NULL_COPY_FN ((MPI_Win_copy_attr_function *)0)

@@ -57,7 +57,9 @@ class Selection {
   canele_request_t* const* for_engine() const { return entries_; }
   bool empty() const { return first_ == nullptr; }
   /// Returns the error handler that applies. Called while the communicator still exists.
-  MPI_Errhandler error_handler() const { return empty() ? MPI_ERRORS_RETURN : first_->comm().error_handler(); }
+  ErrorTarget error_target() const {
+    return empty() ? ErrorTarget{MPI_ERRORS_RETURN, nullptr} : first_->comm().error_target();
+  }
 
  private:
   static constexpr std::size_t few = 64;
@@ -237,9 +239,9 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
   }
   canele_status_t outcome{};
   if (!request->has(Request::proc_null)) request->wait(&outcome);
-  const MPI_Errhandler handler = request->comm().error_handler();
+  const ErrorTarget target = request->comm().error_target();
   code = finish(*request, outcome, handle, status);
-  return call.end_with(code, handler);
+  return call.end_with(code, target);
 }
 
 [[gnu::noinline]] int wait_all_slow(int count, MPI_Request* requests, MPI_Status* statuses) {
@@ -251,10 +253,10 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
   int code = selection.collect(count, requests);
   if (code == MPI_SUCCESS) code = may_block();
   if (code != MPI_SUCCESS) return call.end(code);
-  const MPI_Errhandler handler = selection.error_handler();
+  const ErrorTarget target = selection.error_target();
   if (canele_wait_all(selection.size(), selection.for_engine(), nullptr) == CANELE_EDEADLK) blocked_in_callback();
   code = finish_all(count, requests, statuses);
-  return call.end_with(code, handler);
+  return call.end_with(code, target);
 }
 
 [[gnu::noinline]] int test_slow(MPI_Request* handle, int* flag, MPI_Status* status) {
@@ -275,9 +277,9 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
     if (error != CANELE_OK && *flag == 0) return call.end(from_engine(error), &request->comm());
   }
   if (*flag == 0) return MPI_SUCCESS;
-  const MPI_Errhandler handler = request->comm().error_handler();
+  const ErrorTarget target = request->comm().error_target();
   const int code = finish(*request, outcome, handle, status);
-  return call.end_with(code, handler);
+  return call.end_with(code, target);
 }
 
 /// Looks for a request that is done: first in the next block, then in the whole list. For a long list it polls before
@@ -318,10 +320,10 @@ int complete_some(const Call& call, int count, MPI_Request* requests, int* done,
   if (code != MPI_SUCCESS) return call.end(code);
   *done = live == nullptr ? MPI_UNDEFINED : 0;
   if (live == nullptr) return MPI_SUCCESS;
-  const MPI_Errhandler handler = live->comm().error_handler();
+  const ErrorTarget target = live->comm().error_target();
   if (block) code = Scan(requests).find_done(0, count, &found);  // other requests may have completed meanwhile
   if (code == MPI_SUCCESS) code = finish_done(count, requests, found, done, indices, statuses);
-  return call.end_with(code, handler);
+  return call.end_with(code, target);
 }
 
 int complete_any(const Call& call, int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status,
@@ -335,10 +337,10 @@ int complete_any(const Call& call, int count, MPI_Request* requests, int* index,
   if (live == nullptr) fill_empty_status(status);
   if (live == nullptr || *flag == 0) return MPI_SUCCESS;
   get_request(requests[found], &live);
-  const MPI_Errhandler handler = live->comm().error_handler();
+  const ErrorTarget target = live->comm().error_target();
   *index = found;
   code = finish(*live, outcome_of(*live), &requests[found], status);
-  return call.end_with(code, handler);
+  return call.end_with(code, target);
 }
 
 /// Finds the first request from index `first` on that is not done. Sets *found to its index, or to `count` if all are
@@ -440,9 +442,10 @@ extern "C" int PMPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Sta
   if (code != MPI_SUCCESS) return call.end(code);
   *flag = found == count ? 1 : 0;
   if (*flag == 0) return MPI_SUCCESS;
-  const MPI_Errhandler handler = pending == nullptr ? MPI_ERRORS_RETURN : pending->comm().error_handler();
+  const ErrorTarget target =
+      pending == nullptr ? ErrorTarget{MPI_ERRORS_RETURN, nullptr} : pending->comm().error_target();
   code = finish_all(count, requests, statuses);
-  return call.end_with(code, handler);
+  return call.end_with(code, target);
 }
 CANELE_MPI_NAME(Testall);
 
@@ -497,9 +500,9 @@ extern "C" int PMPI_Request_free(MPI_Request* handle) {
   int code = get_request(*handle, &request);
   if (code == MPI_SUCCESS && request == nullptr) code = fail(MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
   if (code != MPI_SUCCESS) return call.end(code);
-  const MPI_Errhandler handler = request->comm().error_handler();
+  const ErrorTarget target = request->comm().error_target();
   code = abandon(*request);
   if (code == MPI_SUCCESS) *handle = MPI_REQUEST_NULL;
-  return call.end_with(code, handler);
+  return call.end_with(code, target);
 }
 CANELE_MPI_NAME(Request_free);

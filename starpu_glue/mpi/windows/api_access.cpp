@@ -23,11 +23,11 @@ int start_access(Function function, MPI_Win handle, MPI_Request* request, Perfor
   if (const int code = get_window(handle, &window); code != MPI_SUCCESS) return call.end(code);
   Request* made = nullptr;
   int code = new_access(*window->comm, &made);
-  if (code != MPI_SUCCESS) return end_on_window(call, code, window);
+  if (code != MPI_SUCCESS) return call.end(code, comm_of(window));
   AccessRequest access{&made->engine};
   code = perform(*window, &access);
   if (!access.is_posted) made->flags |= Request::proc_null;
-  return end_on_window(call, publish_request(*made, code, request), window);
+  return call.end(publish_request(*made, code, request), comm_of(window));
 }
 
 /// Returns whether an operation can take the fast path. Its data is of one type, and `memory` is given.

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "starpu_glue/mpi/windows/attributes.hpp"
 #include "starpu_glue/mpi/windows/dynamic.hpp"
 #include "starpu_glue/mpi/windows/shared.hpp"
 
@@ -124,11 +123,14 @@ extern "C" int PMPI_Win_free(MPI_Win* window) {
   if (const int code = given({{"window", window}}); code != MPI_SUCCESS) return call.end(code);
   Window* found = nullptr;
   if (const int code = get_window(*window, &found); code != MPI_SUCCESS) return call.end(code);
-  const MPI_Errhandler handler = found->comm->error_handler();
   int code = may_block();
-  if (code == MPI_SUCCESS) code = delete_attributes(*found);
+  if (code == MPI_SUCCESS) code = found->attributes.remove_all(*window);
+  MPI_Errhandler handler = found->comm->error_handler().share();  // the window may end before its error is reported
+  const ErrorTarget target{handler, *window};
   if (code == MPI_SUCCESS) code = free_window(window);
-  return *window != MPI_WIN_NULL ? end_on_window(call, code, found) : call.end_with(code, handler);
+  call.end_with(code, target);
+  free_error_handler(&handler);
+  return code;
 }
 CANELE_MPI_NAME(Win_free);
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the MPI functions on a window have in common. Shared by api_window.cpp, api_window_sync.cpp,
-// api_attribute.cpp and api_access.cpp. Any thread.
+// What the MPI functions on a window have in common. Shared by api_window.cpp, api_window_sync.cpp and
+// api_access.cpp. Any thread.
 #pragma once
 
 #include "starpu_glue/mpi/communicators/call.hpp"
-#include "starpu_glue/mpi/windows/error_handler.hpp"
 #include "starpu_glue/mpi/windows/window.hpp"
 
 namespace canele::mpi {
@@ -19,7 +18,7 @@ int with_window(Function function, MPI_Win handle, Perform perform) {
   Window* window = nullptr;
   int code = get_window(handle, &window);
   if (code == MPI_SUCCESS) code = perform(*window);
-  return end_on_window(call, code, window);
+  return call.end(code, comm_of(window));
 }
 
 /// The same for functions that may block. They are rejected inside a completion callback.

@@ -15,7 +15,6 @@
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
 #include "starpu_glue/mpi/windows/dynamic.hpp"
-#include "starpu_glue/mpi/windows/error_handler.hpp"
 #include "starpu_glue/mpi/windows/shared.hpp"
 #include "starpu_glue/mpi/windows/sync.hpp"
 
@@ -118,7 +117,6 @@ void destroy(Window* window) {
   detach_all(*window);
   if (window->memory != nullptr) canele_memory_free(window->memory);
   if (window->control != nullptr) canele_memory_free(window->control);
-  drop_error_handler(*window);
   window->comm->drop_reference();
   delete window;
 }
@@ -189,6 +187,7 @@ int create_window(Communicator& parent, const WindowRequest& request, Window** m
   }
   slot->store(window, std::memory_order_release);  // pairs with the acquire load in get_window
   window->handle = WindowPool::open(*slot);
+  window->comm->set_window(window->handle);
   *made = window;
   return MPI_SUCCESS;
 }

@@ -29,6 +29,7 @@
 
 #include "starpu_glue/mpi/collectives/collectives.hpp"
 #include "starpu_glue/mpi/communicators/communicator.hpp"
+#include "starpu_glue/mpi/core/attributes.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/core/handles.hpp"
 #include "starpu_glue/mpi/datatypes/type.hpp"
@@ -120,12 +121,6 @@ struct KeptData {
   std::vector<std::unique_ptr<DataSlice>> slices;
 };
 
-/// An attribute of the program.
-struct WindowAttribute {
-  int keyval;
-  void* value;
-};
-
 /// Notifications of one kind that come to this rank.
 struct WindowNotices {
   canele_queue_t queue{};
@@ -172,7 +167,7 @@ struct Window {
   std::vector<std::unique_ptr<KeptData>> kept;
   std::atomic<bool> has_kept{false};  ///< of `kept`; also read without the mutex
   InfoPairs hints;
-  std::vector<WindowAttribute> attributes;  ///< one thread at a time, as MPI says
+  Attributes attributes;  ///< not guarded by the mutex
   // Of a dynamic window.
   std::vector<AttachedMemory> attached;
   std::vector<canele_key_t*> old_keys;  ///< of memory that its rank has detached
@@ -182,6 +177,9 @@ struct Window {
 
 using WindowPool = HandlePool<std::atomic<Window*>, MPI_Win, Kind::window, 1, 128>;
 extern constinit WindowPool windows_pool;
+
+/// Returns the communicator whose error handler is that of the window; nullptr for none.
+inline const Communicator* comm_of(const Window* window) { return window == nullptr ? nullptr : window->comm; }
 
 /// Finds the window of a live handle. Returns an MPI code.
 int get_window(MPI_Win handle, Window** found);
