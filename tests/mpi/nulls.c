@@ -46,6 +46,7 @@ static void environment(void) {
   REFUSED(MPI_Add_error_class(NULL));
   REFUSED(MPI_Add_error_code(MPI_ERR_ARG, NULL));
   REFUSED(MPI_Add_error_string(MPI_ERR_ARG, NULL));
+  REFUSED(MPI_Get_hw_resource_info(NULL));
   CHECK_EQ(MPI_Error_class(MPI_ERR_ARG, NULL), MPI_ERR_ARG);
   REFUSED(MPI_Get_address(&value, NULL));
 }
@@ -280,6 +281,7 @@ static void operators(void) {
 static void infos(void) {
   MPI_Info info;
   REFUSED(MPI_Info_create(NULL));
+  REFUSED(MPI_Info_create_env(0, NULL, NULL));
   MPI_Info_create(&info);
   REFUSED(MPI_Info_dup(info, NULL));
   REFUSED(MPI_Info_free(NULL));

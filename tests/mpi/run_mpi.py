@@ -279,7 +279,8 @@ class Nulls(unittest.TestCase):
 
 def must_be_given(argument):
     """Returns whether NULL is an error for this argument: all pointers but buffers, statuses, and functions."""
-    if argument.is_function or argument.kind in ("choice", "argument_count", "arguments", "state", "optional_text"):
+    if argument.is_function or argument.kind in ("choice", "argument_count", "arguments", "program_arguments", "state",
+                                                 "optional_text"):
         return False
     if argument.kind == "status":
         return argument.direction != "out"

@@ -58,6 +58,7 @@ SPECIAL = {
     "status": ("const MPI_Status *", "MPI_Status *", "MPI_Status *"),
     "argument_count": (None, None, "int *"),
     "arguments": (None, None, "char ***"),
+    "program_arguments": ("char **", None, None),  # those of main, or NULL
 }
 CLASSES = ("blocking", "init", "test", "wait")
 MARKS = CLASSES + ("large", "missing", "large missing", "by hand", "conversion", "any time", "may block")

@@ -65,6 +65,7 @@
 #define MPI_SESSION_NULL ((MPI_Session)0x120)
 #define MPI_MESSAGE_NULL ((MPI_Message)0x128)
 #define MPI_INFO_NULL ((MPI_Info)0x130)
+#define MPI_INFO_ENV ((MPI_Info)0x131)
 #define MPI_ERRHANDLER_NULL ((MPI_Errhandler)0x140)
 #define MPI_ERRORS_ARE_FATAL ((MPI_Errhandler)0x141)
 #define MPI_ERRORS_ABORT ((MPI_Errhandler)0x142)

@@ -9,11 +9,13 @@
 
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/core/handles.hpp"
+#include "starpu_glue/mpi/infos/environment_info.hpp"
 
 namespace canele::mpi {
 namespace {
 
-constinit HandlePool<InfoPairs, MPI_Info, Kind::info, 1, 128> infos_pool;
+constexpr std::uint32_t kInfosReserved = 0x132;  ///< up to MPI_INFO_ENV
+constinit HandlePool<InfoPairs, MPI_Info, Kind::info, kInfosReserved, 128> infos_pool;
 constinit std::mutex infos_lock;
 
 auto place_of(auto& pairs, std::string_view key) {
@@ -25,6 +27,7 @@ int get_info(MPI_Info handle, InfoPairs** found) {
   *found = infos_pool.find(handle);
   if (*found != nullptr) return MPI_SUCCESS;
   if (handle == MPI_INFO_NULL) return fail(MPI_ERR_INFO, "the info is MPI_INFO_NULL");
+  if (handle == MPI_INFO_ENV) return fail(MPI_ERR_INFO, "MPI_INFO_ENV can only be read");
   return fail(MPI_ERR_INFO, "0x%zx is not an info, or was freed", handle_bits(handle));
 }
 
@@ -51,6 +54,10 @@ int free_info(MPI_Info* handle) {
 }
 
 int info_pairs(MPI_Info handle, InfoPairs* pairs) {
+  if (handle == MPI_INFO_ENV) {
+    *pairs = own_environment_pairs();
+    return MPI_SUCCESS;
+  }
   const std::lock_guard guard(infos_lock);
   InfoPairs* found = nullptr;
   const int code = get_info(handle, &found);

@@ -2,8 +2,8 @@
 //
 // Infos: lists of pairs of a key and a value, by which programs give hints.
 //
-// Used by api_info.cpp and by windows. Any thread: one lock guards all infos, because they are used rarely. Functions
-// return MPI codes.
+// Used by info_calls.cpp, communicators and windows. Any thread: one lock guards all infos, because they are used
+// rarely. Functions return MPI codes.
 #pragma once
 
 #include <mpi.h>
@@ -20,7 +20,7 @@ using InfoPairs = std::vector<std::pair<std::string, std::string>>;
 
 int new_info(InfoPairs pairs, MPI_Info* handle);
 int free_info(MPI_Info* handle);
-/// Copies the pairs of a live handle.
+/// Copies the pairs of a live handle, or those of MPI_INFO_ENV, which cannot be changed.
 int info_pairs(MPI_Info handle, InfoPairs* pairs);
 /// Copies the pairs of a hint. MPI_INFO_NULL has none.
 int hint_pairs(MPI_Info handle, InfoPairs* pairs);

@@ -6,6 +6,7 @@
 
 #include "calls/infos.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
+#include "starpu_glue/mpi/infos/environment_info.hpp"
 #include "starpu_glue/mpi/infos/info.hpp"
 
 namespace canele::mpi {
@@ -24,6 +25,8 @@ int get_value(MPI_Info info, const char* key, InfoPairs* pairs, const std::strin
 namespace calls {
 
 int info_create(MPI_Info* info) { return new_info({}, info); }
+
+int info_create_env(int argc, char* argv[], MPI_Info* info) { return new_info(environment_pairs(argc, argv), info); }
 
 int info_dup(MPI_Info info, MPI_Info* newinfo) {
   InfoPairs pairs;
