@@ -96,6 +96,18 @@ class Format(unittest.TestCase):
         self.assertIn("int get_count(const MPI_Status *status, Type& datatype, MPI_Count *count);",
                       generate.calls_header(chapter))
 
+    def test_arrays_and_positions_of_both_forms(self):
+        chapter = self.read("Pack(length n, blocklength lengths[n], inout size position): large, form\n")[0]
+        text = generate.entries(chapter)
+        self.assertIn("int PMPI_Pack(int n, const int lengths[], int *position)", text)
+        self.assertIn("int PMPI_Pack_c(int n, const MPI_Count lengths[], MPI_Count *position)", text)
+        self.assertIn("calls::pack(n, Integers(lengths, n), &wide_position, Form::small)", text)
+        self.assertIn("wide_position = *position;", text)
+        self.assertIn("*position = narrow<int>(wide_position)", text)
+        self.assertIn("calls::pack(n, Integers(lengths, n), position, Form::large)", text)
+        self.assertIn("int pack(int n, const Integers& lengths, MPI_Count *position, Form form);",
+                      generate.calls_header(chapter))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

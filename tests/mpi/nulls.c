@@ -264,6 +264,37 @@ static void types(void) {
   REFUSED(MPI_Pack_size(1, MPI_INT, MPI_COMM_WORLD, NULL));
 }
 
+static void more_types(void) {
+  MPI_Datatype type;
+  const MPI_Aint start_at = 0;
+  MPI_Count counts[4];
+  const int kind = MPI_DISTRIBUTE_BLOCK, usual = MPI_DISTRIBUTE_DFLT_DARG, c = MPI_ORDER_C;
+  REFUSED(MPI_Type_create_darray(1, 0, 1, NULL, &kind, &usual, &one, c, MPI_INT, &type));
+  REFUSED(MPI_Type_create_darray(1, 0, 1, &one, NULL, &usual, &one, c, MPI_INT, &type));
+  REFUSED(MPI_Type_create_darray(1, 0, 1, &one, &kind, NULL, &one, c, MPI_INT, &type));
+  REFUSED(MPI_Type_create_darray(1, 0, 1, &one, &kind, &usual, NULL, c, MPI_INT, &type));
+  REFUSED(MPI_Type_create_darray(1, 0, 1, &one, &kind, &usual, &one, c, MPI_INT, NULL));
+  REFUSED(MPI_Type_size_x(MPI_INT, NULL));
+  REFUSED(MPI_Type_get_extent_x(MPI_INT, NULL, counts));
+  REFUSED(MPI_Type_get_extent_x(MPI_INT, counts, NULL));
+  REFUSED(MPI_Type_get_true_extent_x(MPI_INT, NULL, counts));
+  REFUSED(MPI_Type_get_true_extent_x(MPI_INT, counts, NULL));
+  REFUSED(MPI_Type_get_envelope_c(MPI_INT, NULL, counts, counts, counts, ints));
+  REFUSED(MPI_Type_get_envelope_c(MPI_INT, counts, NULL, counts, counts, ints));
+  REFUSED(MPI_Type_get_envelope_c(MPI_INT, counts, counts, NULL, counts, ints));
+  REFUSED(MPI_Type_get_envelope_c(MPI_INT, counts, counts, counts, NULL, ints));
+  REFUSED(MPI_Type_get_envelope_c(MPI_INT, counts, counts, counts, counts, NULL));
+  MPI_Datatype found;
+  MPI_Type_create_hindexed(1, &one, &start_at, MPI_INT, &type);
+  REFUSED(MPI_Type_get_contents_c(type, 4, 1, 4, 1, NULL, &address, counts, &found));
+  REFUSED(MPI_Type_get_contents_c(type, 4, 1, 4, 1, ints, NULL, counts, &found));
+  REFUSED(MPI_Type_get_contents_c(type, 4, 1, 4, 1, ints, &address, counts, NULL));
+  MPI_Type_free(&type);
+  MPI_Type_contiguous_c(1, MPI_INT, &type);
+  REFUSED(MPI_Type_get_contents_c(type, 4, 1, 4, 1, ints, &address, NULL, &found));
+  MPI_Type_free(&type);
+}
+
 static void sum(void *in, void *inout, int *count, MPI_Datatype *type) {
   (void)in, (void)inout, (void)count, (void)type;
 }
@@ -363,6 +394,7 @@ int main(int argc, char **argv) {
   requests_of_collectives();
   arrays_of_collectives();
   types();
+  more_types();
   operators();
   infos();
   windows();

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <limits>
 
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/datatypes/type_build.hpp"
@@ -29,6 +28,87 @@ void empty(std::vector<T>& values) {
   }
 }
 
+/// Returns the type to the pool. Appends its constituents to `orphans`, for the caller to drop their references.
+void recycle(Type& type, std::vector<Type*>& orphans) {
+  orphans.insert(orphans.end(), type.contents.types.begin(), type.contents.types.end());
+  if (type.inner != nullptr) orphans.push_back(type.inner);
+  type.inner = nullptr;
+  empty(type.contents.integers);
+  empty(type.contents.addresses);
+  empty(type.contents.counts);
+  empty(type.contents.types);
+  empty(type.many);
+  type.name.clear();
+  type.attributes.forget();  // the program has freed the type too often
+  types_pool.release(type.handle);
+}
+
+/// Places blocks at displacements of `unit` bytes. `element_at(i)` gives the type of block i.
+template <class ElementAt>
+int place_blocks(Type& type, const Integers& blocks, const Integers& displacements, std::ptrdiff_t unit,
+                 ElementAt element_at) {
+  Builder builder(type);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const Type& element = element_at(i);
+    if (const int code = check_size(1, blocks[i], element); code != MPI_SUCCESS) return code;
+    const auto count = static_cast<std::size_t>(blocks[i]);
+    if (count == 0) continue;  // wherever it lies
+    const std::ptrdiff_t displacement = builder.product(displacements[i], unit);
+    builder.extend_bounds(element, displacement, count, element.extent());
+    builder.place(repeat(element, displacement, count, element.extent()));
+  }
+  return builder.finish();
+}
+
+/// Places blocks of `block` elements at displacements of `unit` bytes.
+int place_equal_blocks(Type& type, std::int64_t block, const Integers& displacements, std::ptrdiff_t unit,
+                       const Type& element) {
+  if (const int code = check_size(1, block, element); code != MPI_SUCCESS) return code;
+  const auto elements = static_cast<std::size_t>(block);
+  Builder builder(type);
+  for (std::size_t i = 0; i < displacements.size() && elements > 0; ++i) {
+    const std::ptrdiff_t displacement = builder.product(displacements[i], unit);
+    builder.extend_bounds(element, displacement, elements, element.extent());
+    builder.place(repeat(element, displacement, elements, element.extent()));
+  }
+  return builder.finish();
+}
+
+/// Returns the predefined type of which all constituents consist; nullptr if there is none.
+const Type* common_element(const Type& type) {
+  const Type* found = nullptr;
+  for (const Type* const part : type.contents.types) {
+    if (part->size == 0) continue;
+    if (part->element == nullptr || (found != nullptr && part->element != found)) return nullptr;
+    found = part->element;
+  }
+  return found;
+}
+
+/// Places the runs of count * block elements, `stride` bytes between blocks.
+int place_vector(Type& type, std::size_t count, std::size_t block, std::ptrdiff_t stride, Type& element) {
+  Builder builder(type);
+  if (count == 0 || block == 0) return MPI_SUCCESS;
+  const std::ptrdiff_t last = builder.product(static_cast<std::ptrdiff_t>(count - 1), stride);
+  builder.extend_bounds(element, 0, block, element.extent());
+  builder.extend_bounds(element, last, block, element.extent());
+  const Run row = repeat(element, 0, block, element.extent());
+  if (row.count != 0) {
+    if (const auto run = stack_runs(row, 0, count, stride)) {
+      builder.place(*run);
+    } else {
+      if (const int code = make_contiguous(static_cast<std::int64_t>(block), element, &type.inner);
+          code != MPI_SUCCESS) {
+        return code;
+      }
+      builder.place(repeat(*type.inner, 0, count, stride));
+    }
+  }
+  return builder.finish();
+}
+
+}  // namespace
+
 int new_type(int combiner, Type** made) {
   MPI_Datatype handle = MPI_DATATYPE_NULL;
   Type* type = types_pool.acquire(&handle);
@@ -47,95 +127,6 @@ int new_type(int combiner, Type** made) {
   return MPI_SUCCESS;
 }
 
-/// Returns the type to the pool. Appends its constituents to `orphans`, for the caller to drop their references.
-void recycle(Type& type, std::vector<Type*>& orphans) {
-  orphans.insert(orphans.end(), type.contents.types.begin(), type.contents.types.end());
-  if (type.inner != nullptr) orphans.push_back(type.inner);
-  type.inner = nullptr;
-  empty(type.contents.integers);
-  empty(type.contents.addresses);
-  empty(type.contents.types);
-  empty(type.many);
-  type.name.clear();
-  type.attributes.forget();  // the program has freed the type too often
-  types_pool.release(type.handle);
-}
-
-/// Builds a new type while its pieces are placed.
-class Builder {
- public:
-  explicit Builder(Type& type) : type_(type) {}
-
-  /// Updates bounds, alignment and nesting for `count` elements from `first` on, `stride` bytes apart.
-  void extend_bounds(const Type& element, std::ptrdiff_t first, std::size_t count, std::ptrdiff_t stride) {
-    if (count == 0) return;
-    const std::ptrdiff_t last = first + static_cast<std::ptrdiff_t>(count - 1) * stride;
-    const std::ptrdiff_t low = std::min(first, last);
-    const std::ptrdiff_t high = std::max(first, last);
-    if (element.explicit_bounds && !type_.explicit_bounds) any_ = false;  // from now on only markers count (MPI 4.1.6)
-    if (element.explicit_bounds || !type_.explicit_bounds) {
-      type_.lower = any_ ? std::min(type_.lower, low + element.lower) : low + element.lower;
-      type_.upper = any_ ? std::max(type_.upper, high + element.upper) : high + element.upper;
-      any_ = true;
-    }
-    if (element.size != 0) {
-      type_.true_lower = bytes_ ? std::min(type_.true_lower, low + element.true_lower) : low + element.true_lower;
-      type_.true_upper = bytes_ ? std::max(type_.true_upper, high + element.true_upper) : high + element.true_upper;
-      bytes_ = true;
-    }
-    type_.alignment = std::max(type_.alignment, element.alignment);
-    type_.explicit_bounds = type_.explicit_bounds || element.explicit_bounds;
-  }
-
-  void place(const Run& run) {
-    if (run.size() == 0) return;
-    if (!join(run)) {
-      runs().push_back(run);
-      runs().back().begin = type_.size;
-    }
-    type_.size += run.size();
-  }
-
-  void finish() {
-    if (type_.many.size() == 1) {
-      type_.single = type_.many.front();
-      type_.many.clear();
-    }
-    if (type_.explicit_bounds) return;
-    const auto alignment = static_cast<std::ptrdiff_t>(type_.alignment);
-    const std::ptrdiff_t remainder = type_.extent() % alignment;
-    if (remainder > 0) type_.upper += alignment - remainder;  // MPI's epsilon: arrays of the type stay aligned
-  }
-
- private:
-  std::vector<Run>& runs() { return type_.many; }
-
-  /// Extends the last run if the new one continues it.
-  bool join(const Run& run) {
-    if (runs().empty() || !run.contiguous()) return false;
-    Run& last = runs().back();
-    if (last.child != nullptr) return false;
-    if (last.count == 1 && last.first + static_cast<std::ptrdiff_t>(last.block) == run.first) {
-      last.block += run.block;
-      return true;
-    }
-    if (last.block != run.block) return false;
-    if (last.count == 1) {
-      last.stride = run.first - last.first;
-      last.count = 2;
-      return true;
-    }
-    if (run.first != last.first + static_cast<std::ptrdiff_t>(last.count) * last.stride) return false;
-    ++last.count;
-    return true;
-  }
-
-  Type& type_;
-  bool any_ = false;    // an element, possibly an empty one, has set the bounds
-  bool bytes_ = false;  // a byte has set the true bounds
-};
-
-/// Keeps `element` alive as a constituent of `type`.
 int add_constituent(Type& type, Type& element) {
   if (element.nesting >= kMaxNesting) {
     return fail(MPI_ERR_TYPE, "datatypes are nested more than %d deep; build the type in fewer steps", kMaxNesting);
@@ -146,7 +137,6 @@ int add_constituent(Type& type, Type& element) {
   return MPI_SUCCESS;
 }
 
-/// Checks that the size of count * block elements fits into 63 bits.
 int check_size(std::int64_t count, std::int64_t block, const Type& element) {
   if (count < 0) return fail(MPI_ERR_COUNT, "count is %lld; expected: at least 0", static_cast<long long>(count));
   if (block < 0) {
@@ -162,86 +152,6 @@ int check_size(std::int64_t count, std::int64_t block, const Type& element) {
   return MPI_SUCCESS;
 }
 
-/// Places blocks at given displacements. `element_at(i)` gives the type, `displacement_at(i)` the displacement in
-/// bytes.
-template <class ElementAt, class DisplacementAt>
-int place_blocks(Type& type, std::span<const int> blocks, ElementAt element_at, DisplacementAt displacement_at) {
-  Builder builder(type);
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    Type& element = element_at(i);
-    if (const int code = check_size(1, blocks[i], element); code != MPI_SUCCESS) return code;
-    const auto count = static_cast<std::size_t>(blocks[i]);
-    const std::ptrdiff_t displacement = displacement_at(i);
-    builder.extend_bounds(element, displacement, count, element.extent());
-    builder.place(repeat(element, displacement, count, element.extent()));
-  }
-  builder.finish();
-  return MPI_SUCCESS;
-}
-
-/// Places `count` blocks of `block` elements at given displacements in bytes.
-template <class DisplacementAt>
-int place_equal_blocks(Type& type, std::size_t count, int block, const Type& element, DisplacementAt displacement_at) {
-  if (const int code = check_size(1, block, element); code != MPI_SUCCESS) return code;
-  const auto elements = static_cast<std::size_t>(block);
-  Builder builder(type);
-  for (std::size_t i = 0; i < count; ++i) {
-    builder.extend_bounds(element, displacement_at(i), elements, element.extent());
-    builder.place(repeat(element, displacement_at(i), elements, element.extent()));
-  }
-  builder.finish();
-  return MPI_SUCCESS;
-}
-
-/// Checks the part of an array. *whole gets the bytes of all of it.
-int check_subarray(const Subarray& part, const Type& element, std::ptrdiff_t* whole) {
-  std::int64_t bytes = element.extent();
-  for (std::size_t i = 0; i < part.sizes.size(); ++i) {
-    const int size = part.sizes[i], subsize = part.subsizes[i], start = part.starts[i];
-    if (size < 1 || subsize < 1 || subsize > size || start < 0 || start > size - subsize)
-      return fail(MPI_ERR_ARG, "%d elements from %d on, of %d in dimension %zu; expected: a part of them", subsize,
-                  start, size, i);
-    if (__builtin_mul_overflow(bytes, std::int64_t{size}, &bytes))
-      return fail(MPI_ERR_COUNT, "the array would be larger than the address space");
-  }
-  *whole = bytes;
-  return MPI_SUCCESS;
-}
-
-/// Makes the block of an array, without what is before it: a vector of vectors. *start gets the bytes before it.
-int make_block_of_array(const Subarray& part, Type& element, Type** made, std::ptrdiff_t* start) {
-  const std::size_t dimensions = part.sizes.size();
-  std::ptrdiff_t stride = element.extent();
-  add_reference(element);
-  *made = &element;
-  *start = 0;
-  for (std::size_t i = 0; i < dimensions; ++i) {
-    const std::size_t at = part.order == MPI_ORDER_C ? dimensions - 1 - i : i;
-    Type* const inner = *made;
-    const int code = make_vector(part.subsizes[at], 1, stride, true, *inner, made);
-    drop_reference(*inner);
-    if (code != MPI_SUCCESS) {
-      *made = nullptr;
-      return code;
-    }
-    *start += part.starts[at] * stride;
-    stride *= part.sizes[at];
-  }
-  return MPI_SUCCESS;
-}
-
-/// Returns the predefined type of which all constituents consist; nullptr if there is none.
-const Type* common_element(const Type& type) {
-  const Type* found = nullptr;
-  for (const Type* const part : type.contents.types) {
-    if (part->size == 0) continue;
-    if (part->element == nullptr || (found != nullptr && part->element != found)) return nullptr;
-    found = part->element;
-  }
-  return found;
-}
-
-/// Returns the finished type in *made, or frees it after an error.
 int finish_type(int code, Type* type, Type** made) {
   if (code == MPI_SUCCESS) {
     type->seal();
@@ -252,36 +162,6 @@ int finish_type(int code, Type* type, Type** made) {
   }
   return code;
 }
-
-int to_int(std::int64_t value) {
-  return static_cast<int>(
-      std::clamp<std::int64_t>(value, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
-}
-
-/// Places the runs of count * block elements, `stride` bytes between blocks.
-int place_vector(Type& type, std::size_t count, std::size_t block, std::ptrdiff_t stride, Type& element) {
-  Builder builder(type);
-  if (count == 0 || block == 0) return MPI_SUCCESS;
-  const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(count - 1) * stride;
-  builder.extend_bounds(element, 0, block, element.extent());
-  builder.extend_bounds(element, last, block, element.extent());
-  const Run row = repeat(element, 0, block, element.extent());
-  if (row.count != 0) {
-    if (const auto run = stack_runs(row, 0, count, stride)) {
-      builder.place(*run);
-    } else {
-      if (const int code = make_contiguous(static_cast<std::int64_t>(block), element, &type.inner);
-          code != MPI_SUCCESS) {
-        return code;
-      }
-      builder.place(repeat(*type.inner, 0, count, stride));
-    }
-  }
-  builder.finish();
-  return MPI_SUCCESS;
-}
-
-}  // namespace
 
 int get_type(MPI_Datatype handle, Type** found) {
   *found = find_type(handle);
@@ -310,145 +190,112 @@ void drop_reference(Type& type) {
   }
 }
 
-int make_contiguous(std::int64_t count, Type& element, Type** made) {
+int make_contiguous(std::int64_t count, Type& element, Type** made, Form form) {
   if (const int code = check_size(count, 1, element); code != MPI_SUCCESS) return code;
   Type* type = nullptr;
   if (const int code = new_type(MPI_COMBINER_CONTIGUOUS, &type); code != MPI_SUCCESS) return code;
-  type->contents.integers = {to_int(count)};
+  Record(*type, form).count(count);
   int code = add_constituent(*type, element);
   if (code == MPI_SUCCESS) code = place_vector(*type, 1, static_cast<std::size_t>(count), 0, element);
   return finish_type(code, type, made);
 }
 
-int make_vector(std::int64_t count, std::int64_t block, std::ptrdiff_t stride, bool bytes, Type& element, Type** made) {
+int make_vector(std::int64_t count, std::int64_t block, std::ptrdiff_t stride, bool bytes, Type& element, Type** made,
+                Form form) {
   if (const int code = check_size(count, block, element); code != MPI_SUCCESS) return code;
   Type* type = nullptr;
   if (const int code = new_type(bytes ? MPI_COMBINER_HVECTOR : MPI_COMBINER_VECTOR, &type); code != MPI_SUCCESS) {
     return code;
   }
-  type->contents.integers = {to_int(count), to_int(block)};
-  if (bytes) {
-    type->contents.addresses = {stride};
-  } else {
-    type->contents.integers.push_back(to_int(stride));
-    stride *= element.extent();
-  }
+  Record record(*type, form);
+  record.count(count);
+  record.count(block);
+  bytes ? record.address(stride) : record.count(stride);
   int code = add_constituent(*type, element);
+  if (!bytes && code == MPI_SUCCESS && __builtin_mul_overflow(stride, element.extent(), &stride))
+    code = fail(MPI_ERR_COUNT, "the stride is larger than the address space");
   if (code == MPI_SUCCESS) {
     code = place_vector(*type, static_cast<std::size_t>(count), static_cast<std::size_t>(block), stride, element);
   }
   return finish_type(code, type, made);
 }
 
-int make_indexed(std::span<const int> blocks, std::span<const int> displacements, Type& element, Type** made) {
+int make_indexed(const Integers& blocks, const Integers& displacements, Type& element, Type** made, Form form) {
   Type* type = nullptr;
   if (const int code = new_type(MPI_COMBINER_INDEXED, &type); code != MPI_SUCCESS) return code;
-  auto& integers = type->contents.integers;
-  integers = {static_cast<int>(blocks.size())};
-  integers.insert(integers.end(), blocks.begin(), blocks.end());
-  integers.insert(integers.end(), displacements.begin(), displacements.end());
+  Record record(*type, form);
+  record.count(static_cast<std::int64_t>(blocks.size()));
+  record.counts(blocks);
+  record.counts(displacements);
   int code = add_constituent(*type, element);
-  if (code == MPI_SUCCESS) {
-    code = place_blocks(
-        *type, blocks, [&](std::size_t) -> Type& { return element; },
-        [&](std::size_t i) { return displacements[i] * element.extent(); });
-  }
+  if (code == MPI_SUCCESS)
+    code = place_blocks(*type, blocks, displacements, element.extent(), [&](std::size_t) -> Type& { return element; });
   return finish_type(code, type, made);
 }
 
-int make_hindexed(std::span<const int> blocks, std::span<const MPI_Aint> displacements, Type& element, Type** made) {
+int make_hindexed(const Integers& blocks, const Integers& displacements, Type& element, Type** made, Form form) {
   Type* type = nullptr;
   if (const int code = new_type(MPI_COMBINER_HINDEXED, &type); code != MPI_SUCCESS) return code;
-  auto& integers = type->contents.integers;
-  integers = {static_cast<int>(blocks.size())};
-  integers.insert(integers.end(), blocks.begin(), blocks.end());
-  type->contents.addresses.assign(displacements.begin(), displacements.end());
+  Record record(*type, form);
+  record.count(static_cast<std::int64_t>(blocks.size()));
+  record.counts(blocks);
+  record.addresses(displacements);
   int code = add_constituent(*type, element);
-  if (code == MPI_SUCCESS) {
-    code = place_blocks(
-        *type, blocks, [&](std::size_t) -> Type& { return element; }, [&](std::size_t i) { return displacements[i]; });
-  }
+  if (code == MPI_SUCCESS)
+    code = place_blocks(*type, blocks, displacements, 1, [&](std::size_t) -> Type& { return element; });
   return finish_type(code, type, made);
 }
 
-int make_indexed_block(std::span<const int> displacements, int block, Type& element, Type** made) {
+int make_indexed_block(const Integers& displacements, std::int64_t block, Type& element, Type** made, Form form) {
   Type* type = nullptr;
   if (const int code = new_type(MPI_COMBINER_INDEXED_BLOCK, &type); code != MPI_SUCCESS) return code;
-  auto& integers = type->contents.integers;
-  integers = {static_cast<int>(displacements.size()), block};
-  integers.insert(integers.end(), displacements.begin(), displacements.end());
+  Record record(*type, form);
+  record.count(static_cast<std::int64_t>(displacements.size()));
+  record.count(block);
+  record.counts(displacements);
   int code = add_constituent(*type, element);
-  if (code == MPI_SUCCESS)
-    code = place_equal_blocks(*type, displacements.size(), block, element,
-                              [&](std::size_t i) { return displacements[i] * element.extent(); });
+  if (code == MPI_SUCCESS) code = place_equal_blocks(*type, block, displacements, element.extent(), element);
   return finish_type(code, type, made);
 }
 
-int make_hindexed_block(std::span<const MPI_Aint> displacements, int block, Type& element, Type** made) {
+int make_hindexed_block(const Integers& displacements, std::int64_t block, Type& element, Type** made, Form form) {
   Type* type = nullptr;
   if (const int code = new_type(MPI_COMBINER_HINDEXED_BLOCK, &type); code != MPI_SUCCESS) return code;
-  type->contents.integers = {static_cast<int>(displacements.size()), block};
-  type->contents.addresses.assign(displacements.begin(), displacements.end());
+  Record record(*type, form);
+  record.count(static_cast<std::int64_t>(displacements.size()));
+  record.count(block);
+  record.addresses(displacements);
   int code = add_constituent(*type, element);
-  if (code == MPI_SUCCESS)
-    code = place_equal_blocks(*type, displacements.size(), block, element,
-                              [&](std::size_t i) { return displacements[i]; });
+  if (code == MPI_SUCCESS) code = place_equal_blocks(*type, block, displacements, 1, element);
   return finish_type(code, type, made);
 }
 
-int make_subarray(const Subarray& part, Type& element, Type** made) {
-  std::ptrdiff_t whole = 0, start = 0;
-  int code = check_subarray(part, element, &whole);
-  if (code != MPI_SUCCESS) return code;
-  Type* type = nullptr;
-  code = new_type(MPI_COMBINER_SUBARRAY, &type);
-  if (code != MPI_SUCCESS) return code;
-  auto& integers = type->contents.integers;
-  integers = {static_cast<int>(part.sizes.size())};
-  for (const std::span<const int> list : {part.sizes, part.subsizes, part.starts})
-    integers.insert(integers.end(), list.begin(), list.end());
-  integers.push_back(part.order);
-  code = add_constituent(*type, element);
-  if (code == MPI_SUCCESS) code = make_block_of_array(part, element, &type->inner, &start);
-  if (code == MPI_SUCCESS) {
-    type->nesting = std::max<std::uint16_t>(type->nesting, static_cast<std::uint16_t>(type->inner->nesting + 1));
-    Builder builder(*type);
-    builder.extend_bounds(*type->inner, start, 1, 0);
-    builder.place(repeat(*type->inner, start, 1, 0));
-    builder.finish();
-    type->lower = 0;
-    type->upper = whole;
-    type->explicit_bounds = true;
-  }
-  return finish_type(code, type, made);
-}
-
-int make_struct(std::span<const int> blocks, std::span<const MPI_Aint> displacements, std::span<Type* const> elements,
-                Type** made) {
+int make_struct(const Integers& blocks, const Integers& displacements, std::span<Type* const> elements, Type** made,
+                Form form) {
   Type* type = nullptr;
   if (const int code = new_type(MPI_COMBINER_STRUCT, &type); code != MPI_SUCCESS) return code;
-  auto& integers = type->contents.integers;
-  integers = {static_cast<int>(blocks.size())};
-  integers.insert(integers.end(), blocks.begin(), blocks.end());
-  type->contents.addresses.assign(displacements.begin(), displacements.end());
+  Record record(*type, form);
+  record.count(static_cast<std::int64_t>(blocks.size()));
+  record.counts(blocks);
+  record.addresses(displacements);
   int code = MPI_SUCCESS;
   for (std::size_t i = 0; i < elements.size() && code == MPI_SUCCESS; ++i) code = add_constituent(*type, *elements[i]);
-  if (code == MPI_SUCCESS) {
-    code = place_blocks(
-        *type, blocks, [&](std::size_t i) -> Type& { return *elements[i]; },
-        [&](std::size_t i) { return displacements[i]; });
-  }
+  if (code == MPI_SUCCESS)
+    code = place_blocks(*type, blocks, displacements, 1, [&](std::size_t i) -> Type& { return *elements[i]; });
   return finish_type(code, type, made);
 }
 
-int make_resized(Type& element, std::ptrdiff_t lower, std::ptrdiff_t extent, Type** made) {
+int make_resized(Type& element, std::ptrdiff_t lower, std::ptrdiff_t extent, Type** made, Form form) {
   Type* type = nullptr;
   if (const int code = new_type(MPI_COMBINER_RESIZED, &type); code != MPI_SUCCESS) return code;
-  type->contents.addresses = {lower, extent};
+  Record record(*type, form);
+  record.address(lower);
+  record.address(extent);
   int code = add_constituent(*type, element);
   if (code == MPI_SUCCESS) code = place_vector(*type, 1, 1, 0, element);
   type->lower = lower;
-  type->upper = lower + extent;
+  if (code == MPI_SUCCESS && __builtin_add_overflow(lower, extent, &type->upper))
+    code = fail(MPI_ERR_COUNT, "the upper bound of the datatype is beyond the address space");
   type->explicit_bounds = true;
   return finish_type(code, type, made);
 }

@@ -34,6 +34,7 @@
 
 #include "starpu_glue/mpi/core/attributes.hpp"
 #include "starpu_glue/mpi/core/handles.hpp"
+#include "starpu_glue/mpi/core/integers.hpp"
 
 namespace canele::mpi {
 
@@ -84,7 +85,8 @@ enum class Basic : std::uint8_t {
 struct Contents {
   std::vector<int> integers;
   std::vector<MPI_Aint> addresses;
-  std::vector<Type*> types;  ///< hold references
+  std::vector<MPI_Count> counts;  ///< of a form for large counts: all counts, lengths and displacements
+  std::vector<Type*> types;       ///< hold references
 };
 
 struct Type {
@@ -141,25 +143,41 @@ void add_reference(Type& type);
 /// Drops a reference. The last one returns the type to the pool.
 void drop_reference(Type& type);
 
-/// Constructors. They return MPI_SUCCESS and a type with one reference, or an error code with a detail.
-int make_contiguous(std::int64_t count, Type& element, Type** made);
+/// Constructors. They return MPI_SUCCESS and a type with one reference, or an error code with a detail. A type that
+/// reaches beyond 63 bits is MPI_ERR_COUNT. `form` says how the program called, for MPI_Type_get_contents.
+int make_contiguous(std::int64_t count, Type& element, Type** made, Form form = Form::small);
 /// `stride` is in bytes if `bytes`, else in extents of the element.
-int make_vector(std::int64_t count, std::int64_t block, std::ptrdiff_t stride, bool bytes, Type& element, Type** made);
-int make_indexed(std::span<const int> blocks, std::span<const int> displacements, Type& element, Type** made);
-int make_hindexed(std::span<const int> blocks, std::span<const MPI_Aint> displacements, Type& element, Type** made);
+int make_vector(std::int64_t count, std::int64_t block, std::ptrdiff_t stride, bool bytes, Type& element, Type** made,
+                Form form = Form::small);
+int make_indexed(const Integers& blocks, const Integers& displacements, Type& element, Type** made,
+                 Form form = Form::small);
+int make_hindexed(const Integers& blocks, const Integers& displacements, Type& element, Type** made,
+                  Form form = Form::small);
 /// Blocks of `block` elements each.
-int make_indexed_block(std::span<const int> displacements, int block, Type& element, Type** made);
-int make_hindexed_block(std::span<const MPI_Aint> displacements, int block, Type& element, Type** made);
+int make_indexed_block(const Integers& displacements, std::int64_t block, Type& element, Type** made,
+                       Form form = Form::small);
+int make_hindexed_block(const Integers& displacements, std::int64_t block, Type& element, Type** made,
+                        Form form = Form::small);
+int make_struct(const Integers& blocks, const Integers& displacements, std::span<Type* const> elements, Type** made,
+                Form form = Form::small);
+int make_resized(Type& element, std::ptrdiff_t lower, std::ptrdiff_t extent, Type** made, Form form = Form::small);
+int make_duplicate(Type& element, Type** made);
+
 /// Part of an array: `subsizes` elements from `starts` on, of `sizes` elements in each dimension.
 struct Subarray {
-  std::span<const int> sizes, subsizes, starts;
+  Integers sizes, subsizes, starts;
   int order;  ///< MPI_ORDER_C: the last dimension is contiguous; MPI_ORDER_FORTRAN: the first one is
 };
-int make_subarray(const Subarray& part, Type& element, Type** made);
-int make_struct(std::span<const int> blocks, std::span<const MPI_Aint> displacements, std::span<Type* const> elements,
-                Type** made);
-int make_resized(Type& element, std::ptrdiff_t lower, std::ptrdiff_t extent, Type** made);
-int make_duplicate(Type& element, Type** made);
+int make_subarray(const Subarray& part, Type& element, Type** made, Form form = Form::small);
+
+/// The part of an array that one process of a grid has. The last dimension of the grid varies fastest over the ranks.
+struct Distributed {
+  int size, rank;  ///< processes of the grid, and which of them
+  Integers sizes;
+  std::span<const int> distributions, arguments, grid;
+  int order;
+};
+int make_distributed(const Distributed& array, Type& element, Type** made, Form form = Form::small);
 
 /// Returns the run that is equal to `count` elements from `first` on, `stride` bytes apart (begin = 0).
 Run repeat(const Type& element, std::ptrdiff_t first, std::size_t count, std::ptrdiff_t stride);

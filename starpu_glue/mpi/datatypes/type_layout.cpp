@@ -27,7 +27,8 @@ std::optional<Run> stack_runs(const Run& run, std::ptrdiff_t first, std::size_t 
     }
     return out;
   }
-  if (stride == run.stride * static_cast<std::ptrdiff_t>(run.count)) {
+  std::ptrdiff_t next = 0;
+  if (!__builtin_mul_overflow(run.stride, static_cast<std::ptrdiff_t>(run.count), &next) && stride == next) {
     out.count *= count;
     return out;
   }

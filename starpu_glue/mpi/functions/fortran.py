@@ -26,6 +26,8 @@ def has_stub(function):
     """Whether the function exists in Fortran, made from the table."""
     if not function.is_declared or function.name in BY_HAND or function.chapter == "handles":
         return False
+    if function.name.endswith("_c"):  # Fortran has forms for large counts in mpi_f08 only
+        return False
     for one in function.arguments:
         if one.kind in WITHOUT_RULE or one.kind.startswith("MPI_T_"):
             return False

@@ -111,14 +111,22 @@ def parameter(argument, large):
     """The argument as the function behind the entry point has it."""
     if is_object(argument):
         return OBJECTS[argument.kind][3].format(argument.name)
-    wide = large and argument.direction == "in" and not argument.is_array
-    return argument.declaration(wide or large and argument.direction == "out" and argument.has_large_form())
+    if large and argument.is_list:
+        return f"const Integers& {argument.name}"
+    return argument.declaration(large and not argument.is_array)
+
+
+def parameters(function):
+    parts = [parameter(one, function.has_large_form) for one in function.arguments if is_passed(one)]
+    return parts + (["Form form"] if "form" in function.marks else [])
 
 
 def calls_header(chapter):
     functions = [function for function in chapter.functions if function.is_generated]
     functions = [function for function in functions if "conversion" not in function.marks]
     used = {OBJECTS[one.kind][4] for function in functions for one in function.arguments if is_object(one)} - {None}
+    if any(re.match("const Integers&|Form ", part) for function in functions for part in parameters(function)):
+        used.add("core/integers.hpp")
     lines = [f"// {LICENSE}", "//",
              f"// The functions behind the entry points of the chapter {chapter.name}, made from",
              f"// starpu_glue/mpi/functions/{chapter.name}.txt. They return MPI codes. Their arguments are checked.",
@@ -126,8 +134,7 @@ def calls_header(chapter):
     lines += [f'#include "starpu_glue/mpi/{path}"' for path in sorted(used)]
     lines += ["", "namespace canele::mpi::calls {", ""]
     for function in functions:
-        parts = [parameter(one, function.has_large_form) for one in function.arguments if is_passed(one)]
-        lines.append(wrap(f"int {snake_case(function.name)}(", parts, ");"))
+        lines.append(wrap(f"int {snake_case(function.name)}(", parameters(function), ");"))
     return "\n".join(lines + ["", "}  // namespace canele::mpi::calls", ""])
 
 
@@ -154,8 +161,12 @@ def check_steps(function):
         yield "", "may_block()"
 
 
-def passed(argument):
-    return OBJECTS[argument.kind][2].format("found_" + argument.name) if is_object(argument) else argument.name
+def passed(argument, has_large_form=False):
+    if is_object(argument):
+        return OBJECTS[argument.kind][2].format("found_" + argument.name)
+    if has_large_form and argument.is_list:
+        return f"Integers({argument.name}, {argument.length or 0})"
+    return argument.name
 
 
 def ending(function):
@@ -173,7 +184,7 @@ def ending(function):
 
 def narrowing(function):
     """The outputs that are wide in the function behind, but not in the entry point without _c."""
-    return [one for one in function.arguments if one.direction == "out" and one.has_large_form() and not one.is_array]
+    return [one for one in function.arguments if one.direction != "in" and one.has_large_form() and not one.is_array]
 
 
 def conversion(function):
@@ -206,7 +217,13 @@ def entry(function, large):
         lines.append(f"{begin}{step};" if not condition and "int" in begin else
                      f"  if (code == MPI_SUCCESS{condition}) code = {step};")
         begin = "  "
-    parts = [f"&wide_{one.name}" if one in narrow else passed(one) for one in function.arguments if is_passed(one)]
+    for one in narrow:
+        if one.direction == "inout":
+            lines.append(f"  if (code == MPI_SUCCESS) wide_{one.name} = *{one.name};")
+    parts = [f"&wide_{one.name}" if one in narrow else passed(one, function.has_large_form)
+             for one in function.arguments if is_passed(one)]
+    if "form" in function.marks:
+        parts.append("Form::large" if large else "Form::small")
     lines.append(wrap(f"  const auto perform = [&] {{ return calls::{snake_case(function.name)}(", parts, "); };"))
     lines.append(f"{begin}without_memory_error(perform);" if "int" in begin else
                  "  if (code == MPI_SUCCESS) code = without_memory_error(perform);")

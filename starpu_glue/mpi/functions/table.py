@@ -62,7 +62,7 @@ SPECIAL = {
 }
 CLASSES = ("blocking", "init", "test", "wait")
 MARKS = CLASSES + ("large", "missing", "large missing", "by hand", "conversion", "any time", "may block")
-MARKS += ("deprecated", "removed", "undeclared")
+MARKS += ("deprecated", "removed", "undeclared", "form")
 DIRECTIONS = ("in", "out", "inout")
 
 
@@ -96,6 +96,11 @@ class Argument:
 
     def has_large_form(self):
         return self.kind in INTEGERS and INTEGERS[self.kind][1] is not None
+
+    @property
+    def is_list(self):
+        """Whether it is an array that has integers of another size in the form for large counts."""
+        return self.direction == "in" and self.is_array and self.has_large_form()
 
     def value_type(self, large=False):
         """The C type of the value itself."""

@@ -236,9 +236,18 @@
 #define MPI_COMBINER_RESIZED 116
 #define MPI_COMBINER_VALUE_INDEX 117
 
-/* Order of the elements of an array. */
+/* Order of the elements of an array, and how a dimension of it is distributed over processes. */
 #define MPI_ORDER_C 12
 #define MPI_ORDER_FORTRAN 15
+#define MPI_DISTRIBUTE_NONE 16
+#define MPI_DISTRIBUTE_BLOCK 17
+#define MPI_DISTRIBUTE_CYCLIC 18
+#define MPI_DISTRIBUTE_DFLT_DARG 19
+
+/* Classes of types, for MPI_Type_match_size. */
+#define MPI_TYPECLASS_INTEGER 192
+#define MPI_TYPECLASS_REAL 193
+#define MPI_TYPECLASS_COMPLEX 194
 
 /* Error classes. A returned code is its class. MPI_Error_string adds the detail of the calling thread. */
 #define MPI_SUCCESS 0
