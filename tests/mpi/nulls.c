@@ -262,6 +262,15 @@ static void types(void) {
   REFUSED(MPI_Unpack(NULL, 8, &position, &value, 1, MPI_INT, MPI_COMM_WORLD));
   REFUSED(MPI_Unpack(text, 8, NULL, &value, 1, MPI_INT, MPI_COMM_WORLD));
   REFUSED(MPI_Pack_size(1, MPI_INT, MPI_COMM_WORLD, NULL));
+  MPI_Aint place = 0;
+  REFUSED(MPI_Pack_external(NULL, &value, 1, MPI_INT, text, 8, &place));
+  REFUSED(MPI_Pack_external("external32", &value, 1, MPI_INT, NULL, 8, &place));
+  REFUSED(MPI_Pack_external("external32", &value, 1, MPI_INT, text, 8, NULL));
+  REFUSED(MPI_Unpack_external(NULL, text, 8, &place, &value, 1, MPI_INT));
+  REFUSED(MPI_Unpack_external("external32", NULL, 8, &place, &value, 1, MPI_INT));
+  REFUSED(MPI_Unpack_external("external32", text, 8, NULL, &value, 1, MPI_INT));
+  REFUSED(MPI_Pack_external_size(NULL, 1, MPI_INT, &place));
+  REFUSED(MPI_Pack_external_size("external32", 1, MPI_INT, NULL));
 }
 
 static void more_types(void) {

@@ -138,6 +138,7 @@ static void too_large(void) {
   CHECK(type == MPI_DATATYPE_NULL);
   MPI_Type_contiguous_c(half, MPI_BYTE, &large);
   CHECK_EQ(class_of(MPI_Pack_size_c(2, large, MPI_COMM_WORLD, &size)), MPI_ERR_COUNT);
+  CHECK_EQ(class_of(MPI_Pack_external_size_c("external32", 2, large, &size)), MPI_ERR_COUNT);
   MPI_Count position = 0;
   char byte = 0;
   CHECK_EQ(class_of(MPI_Pack_c(&byte, 4, large, &byte, 1, &position, MPI_COMM_WORLD)), MPI_ERR_COUNT);
