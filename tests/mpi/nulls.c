@@ -283,6 +283,11 @@ static void more_types(void) {
   REFUSED(MPI_Type_create_darray(1, 0, 1, &one, &kind, NULL, &one, c, MPI_INT, &type));
   REFUSED(MPI_Type_create_darray(1, 0, 1, &one, &kind, &usual, NULL, c, MPI_INT, &type));
   REFUSED(MPI_Type_create_darray(1, 0, 1, &one, &kind, &usual, &one, c, MPI_INT, NULL));
+  REFUSED(MPI_Type_create_f90_integer(5, NULL));
+  REFUSED(MPI_Type_create_f90_real(5, 5, NULL));
+  REFUSED(MPI_Type_create_f90_complex(5, 5, NULL));
+  REFUSED(MPI_Type_match_size(MPI_TYPECLASS_REAL, 8, NULL));
+  REFUSED(MPI_Type_get_value_index(MPI_INT, MPI_INT, NULL));
   REFUSED(MPI_Type_size_x(MPI_INT, NULL));
   REFUSED(MPI_Type_get_extent_x(MPI_INT, NULL, counts));
   REFUSED(MPI_Type_get_extent_x(MPI_INT, counts, NULL));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Forms of the datatype functions: for large counts.
+ * Forms of the datatype functions: for large counts, and those that find a predefined type.
  */
 #include <limits.h>
 #include <stddef.h>
@@ -171,12 +171,80 @@ static void packing(void) {
   MPI_Type_free(&large);
 }
 
+static void matched(void) {
+  MPI_Datatype type;
+  int size;
+  MPI_Type_match_size(MPI_TYPECLASS_REAL, 8, &type);
+  CHECK(type == MPI_REAL8);
+  MPI_Type_match_size(MPI_TYPECLASS_INTEGER, 4, &type);
+  CHECK(type == MPI_INTEGER4);
+  MPI_Type_match_size(MPI_TYPECLASS_COMPLEX, 16, &type);
+  MPI_Type_size(type, &size);
+  CHECK_EQ(size, 16);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  CHECK_EQ(class_of(MPI_Type_match_size(MPI_TYPECLASS_REAL, 7, &type)), MPI_ERR_ARG);
+  CHECK_EQ(class_of(MPI_Type_match_size(-5, 8, &type)), MPI_ERR_ARG);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+#ifdef CANELE_MPI
+  MPI_Type_get_value_index(MPI_DOUBLE, MPI_INT, &type);
+  CHECK(type == MPI_DOUBLE_INT);
+  MPI_Type_get_value_index(MPI_INT, MPI_INT, &type);
+  CHECK(type == MPI_2INT);
+  MPI_Type_get_value_index(MPI_INT, MPI_DOUBLE, &type);
+  CHECK(type == MPI_DATATYPE_NULL);
+#endif
+}
+
+/* Types by their digits: of the size that Fortran has, one for each pair of arguments, with the arguments to tell. */
+static void by_digits(void) {
+  MPI_Datatype type, again, other;
+  int size, integers, addresses, types, combiner, numbers[2];
+  MPI_Type_create_f90_real(15, 307, &type);
+  MPI_Type_create_f90_real(15, 307, &again);
+  MPI_Type_create_f90_real(15, MPI_UNDEFINED, &other);
+  MPI_Type_size(type, &size);
+  CHECK(type == again && type != other && size == 8);
+  MPI_Type_get_envelope(other, &integers, &addresses, &types, &combiner);
+  CHECK(combiner == MPI_COMBINER_F90_REAL && integers == 2 && addresses == 0 && types == 0);
+  MPI_Type_get_contents(other, 2, 0, 0, numbers, NULL, NULL);
+  CHECK(numbers[0] == 15 && numbers[1] == MPI_UNDEFINED);
+  MPI_Type_create_f90_complex(6, 37, &type);
+  MPI_Type_size(type, &size);
+  CHECK_EQ(size, 8);
+  const struct {
+    int range, size;
+  } integer_sizes[] = {{1, 1}, {2, 1}, {3, 2}, {4, 2}, {5, 4}, {9, 4}, {10, 8}, {18, 8}};
+  for (size_t i = 0; i < sizeof integer_sizes / sizeof *integer_sizes; ++i) {
+    MPI_Type_create_f90_integer(integer_sizes[i].range, &type);
+    MPI_Type_size(type, &size);
+    CHECK_EQ(size, integer_sizes[i].size);
+  }
+  MPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+  CHECK(combiner == MPI_COMBINER_F90_INTEGER && integers == 1);
+  MPI_Type_get_contents(type, 1, 0, 0, numbers, NULL, NULL);
+  CHECK_EQ(numbers[0], 18);
+  int64_t value = rank_, sum = -1;
+  MPI_Allreduce(&value, &sum, 1, type, MPI_SUM, MPI_COMM_WORLD);
+  CHECK_EQ(sum, size_ * (size_ - 1) / 2);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+#ifdef CANELE_MPI
+  CHECK_EQ(class_of(MPI_Type_free(&type)), MPI_ERR_TYPE);
+  CHECK_EQ(class_of(MPI_Type_create_f90_real(MPI_UNDEFINED, MPI_UNDEFINED, &type)), MPI_ERR_ARG);
+  CHECK_EQ(class_of(MPI_Type_create_f90_real(40, 10, &type)), MPI_ERR_ARG);
+  CHECK_EQ(class_of(MPI_Type_create_f90_complex(5, 9999, &type)), MPI_ERR_ARG);
+  CHECK_EQ(class_of(MPI_Type_create_f90_integer(39, &type)), MPI_ERR_ARG);
+#endif
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   large_types();
   large_lists();
   empty_blocks();
   packing();
+  matched();
+  by_digits();
 #ifdef CANELE_MPI
   too_large();
 #endif
