@@ -108,6 +108,13 @@ class Format(unittest.TestCase):
         self.assertIn("int pack(int n, const Integers& lengths, MPI_Count *position, Form form);",
                       generate.calls_header(chapter))
 
+    def test_an_undeclared_function_is_declared_at_its_entry_point_only(self):
+        chapter = self.read("Type_lb(datatype datatype, out address displacement): removed, undeclared\n")[0]
+        self.assertNotIn("Type_lb", generate.functions_header([chapter]))
+        self.assertIn("CANELE_MPI_API int MPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement);",
+                      generate.entries(chapter))
+        self.assertIn("MPI_Type_lb", generate.function_names([chapter]))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -273,8 +273,19 @@ static void types(void) {
   REFUSED(MPI_Pack_external_size("external32", 1, MPI_INT, NULL));
 }
 
+/* The functions of MPI-1, which mpi.h does not declare. */
+int MPI_Address(void *location, MPI_Aint *address);
+int MPI_Type_extent(MPI_Datatype datatype, MPI_Aint *extent);
+int MPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement);
+int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement);
+int MPI_Type_struct(int count, const int lengths[], const MPI_Aint places[], const MPI_Datatype types[],
+                    MPI_Datatype *made);
+int MPI_Type_hvector(int count, int length, MPI_Aint stride, MPI_Datatype type, MPI_Datatype *made);
+int MPI_Type_hindexed(int count, const int lengths[], const MPI_Aint places[], MPI_Datatype type, MPI_Datatype *made);
+
 static void more_types(void) {
   MPI_Datatype type;
+  const MPI_Datatype element = MPI_INT;
   const MPI_Aint start_at = 0;
   MPI_Count counts[4];
   const int kind = MPI_DISTRIBUTE_BLOCK, usual = MPI_DISTRIBUTE_DFLT_DARG, c = MPI_ORDER_C;
@@ -307,6 +318,18 @@ static void more_types(void) {
   MPI_Type_contiguous_c(1, MPI_INT, &type);
   REFUSED(MPI_Type_get_contents_c(type, 4, 1, 4, 1, ints, &address, NULL, &found));
   MPI_Type_free(&type);
+  REFUSED(MPI_Address(&value, NULL));
+  REFUSED(MPI_Type_extent(MPI_INT, NULL));
+  REFUSED(MPI_Type_lb(MPI_INT, NULL));
+  REFUSED(MPI_Type_ub(MPI_INT, NULL));
+  REFUSED(MPI_Type_struct(1, NULL, &start_at, &element, &type));
+  REFUSED(MPI_Type_struct(1, &one, NULL, &element, &type));
+  REFUSED(MPI_Type_struct(1, &one, &start_at, NULL, &type));
+  REFUSED(MPI_Type_struct(1, &one, &start_at, &element, NULL));
+  REFUSED(MPI_Type_hvector(1, 1, 4, MPI_INT, NULL));
+  REFUSED(MPI_Type_hindexed(1, NULL, &start_at, MPI_INT, &type));
+  REFUSED(MPI_Type_hindexed(1, &one, NULL, MPI_INT, &type));
+  REFUSED(MPI_Type_hindexed(1, &one, &start_at, MPI_INT, NULL));
 }
 
 static void sum(void *in, void *inout, int *count, MPI_Datatype *type) {

@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Forms of the datatype functions: for large counts, and those that find a predefined type.
+ * Forms of the datatype functions: for large counts, of MPI-1, and those that find a predefined type.
+ *
+ * The functions of MPI-1 are declared here, as in old programs: mpi.h does not have them.
  */
 #include <limits.h>
 #include <stddef.h>
 
 #include "check.h"
+
+#ifdef CANELE_MPI
+int MPI_Address(void *location, MPI_Aint *address);
+int MPI_Type_extent(MPI_Datatype datatype, MPI_Aint *extent);
+int MPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement);
+int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement);
+int MPI_Type_struct(int count, const int lengths[], const MPI_Aint places[], const MPI_Datatype types[],
+                    MPI_Datatype *made);
+int MPI_Type_hvector(int count, int length, MPI_Aint stride, MPI_Datatype type, MPI_Datatype *made);
+int MPI_Type_hindexed(int count, const int lengths[], const MPI_Aint places[], MPI_Datatype type, MPI_Datatype *made);
+#endif
 
 static const MPI_Count huge = (MPI_Count)1 << 40;
 
@@ -171,6 +184,38 @@ static void packing(void) {
   MPI_Type_free(&large);
 }
 
+#ifdef CANELE_MPI
+static void of_mpi_1(void) {
+  struct {
+    char letter;
+    int numbers[2];
+  } one = {'a', {1, 2}};
+  const int lengths[] = {1, 2};
+  const MPI_Datatype types[] = {MPI_CHAR, MPI_INT};
+  MPI_Aint places[2], from, value;
+  MPI_Datatype type;
+  MPI_Address(&one, &from);
+  MPI_Address(one.numbers, &places[1]);
+  places[1] -= from;
+  places[0] = 0;
+  CHECK_EQ(places[1], 4);
+  MPI_Type_struct(2, lengths, places, types, &type);
+  MPI_Type_extent(type, &value);
+  CHECK_EQ(value, sizeof one);
+  MPI_Type_free(&type);
+  MPI_Type_hindexed(2, lengths, places, MPI_INT, &type);
+  MPI_Type_ub(type, &value);
+  CHECK_EQ(value, 12);
+  MPI_Type_free(&type);
+  MPI_Type_hvector(3, 1, -8, MPI_INT, &type);
+  MPI_Type_lb(type, &value);
+  CHECK_EQ(value, -16);
+  MPI_Type_ub(type, &value);
+  CHECK_EQ(value, 4);
+  MPI_Type_free(&type);
+}
+#endif
+
 static void matched(void) {
   MPI_Datatype type;
   int size;
@@ -247,6 +292,7 @@ int main(int argc, char **argv) {
   by_digits();
 #ifdef CANELE_MPI
   too_large();
+  of_mpi_1();
 #endif
   return finish();
 }

@@ -272,6 +272,8 @@ def list_of_functions(chapters):
 
 
 def write(path, text):
+    if path.is_symlink():
+        path.unlink()  # of an older build, into the source tree
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

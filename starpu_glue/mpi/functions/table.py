@@ -149,12 +149,13 @@ class Function:
         return self.exists and "by hand" not in self.marks
 
     @property
-    def is_declared(self):
-        return self.exists and "undeclared" not in self.marks
-
-    @property
     def has_large_form(self):
         return self.exists and "large" in self.marks
+
+    @property
+    def is_declared(self):
+        """Whether mpi.h has it. The library exports the others for old programs, which declare them themselves."""
+        return self.exists and "undeclared" not in self.marks
 
     @property
     def call_class(self):
