@@ -163,6 +163,16 @@ static void messages(void) {
   REFUSED(MPI_Request_free(NULL));
 }
 
+static void persistent_messages(void) {
+  const MPI_Comm world = MPI_COMM_WORLD;
+  REFUSED(MPI_Send_init(&value, 1, MPI_INT, 0, 0, world, NULL));
+  REFUSED(MPI_Ssend_init(&value, 1, MPI_INT, 0, 0, world, NULL));
+  REFUSED(MPI_Rsend_init(&value, 1, MPI_INT, 0, 0, world, NULL));
+  REFUSED(MPI_Recv_init(&value, 1, MPI_INT, 0, 0, world, NULL));
+  REFUSED(MPI_Start(NULL));
+  REFUSED(MPI_Startall(1, NULL));
+}
+
 /* Collectives that do not wait: the request. */
 static void requests_of_collectives(void) {
   const MPI_Comm world = MPI_COMM_WORLD;
@@ -428,6 +438,7 @@ int main(int argc, char **argv) {
   attributes();
   communicators();
   messages();
+  persistent_messages();
   requests_of_collectives();
   arrays_of_collectives();
   types();

@@ -44,7 +44,7 @@ class Selection {
     }
     for (std::size_t i = 0; i < size_; ++i) {
       Request* request = nullptr;
-      if (const int code = get_request(handles[i], &request); code != MPI_SUCCESS) return code;
+      if (const int code = get_active(handles[i], &request); code != MPI_SUCCESS) return code;
       entries_[i] = engine_request(request);
       if (request == nullptr) continue;
       first_ = first_ == nullptr ? request : first_;
@@ -101,7 +101,7 @@ class Scan {
       canele_request_t* entries[most];
       for (int i = 0; i < size; ++i) {
         Request* request = nullptr;
-        if (const int code = get_request(handles_[begin + i], &request); code != MPI_SUCCESS) return code;
+        if (const int code = get_active(handles_[begin + i], &request); code != MPI_SUCCESS) return code;
         entries[i] = engine_request(request);
         if (request == nullptr) continue;
         live_ = request;
@@ -195,7 +195,7 @@ int finish_done(int count, MPI_Request* handles, int found, int* done, int* indi
   Scan scan(handles);
   for (*done = 0; found < count;) {
     Request* request = nullptr;
-    get_request(handles[found], &request);
+    get_active(handles[found], &request);
     const int own =
         finish(*request, outcome_of(*request), &handles[found], entry(statuses, static_cast<std::size_t>(*done)));
     if (own != MPI_SUCCESS) code = in_status(static_cast<std::size_t>(found), own);
@@ -211,10 +211,11 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
   for (int i = 0; i < count; ++i) {
     MPI_Status* const status = entry(statuses, static_cast<std::size_t>(i));
     Request* request = nullptr;
-    int own = get_request(handles[i], &request);  // fails if the program gave the handle twice in one call
+    int own = get_active(handles[i], &request);  // fails if the program gave the handle twice in one call
     if (request == nullptr) {
       fill_empty_status(status);
-      if (own != MPI_SUCCESS && status != MPI_STATUS_IGNORE) status->MPI_ERROR = own;
+      if (own == MPI_SUCCESS) continue;  // null or inactive
+      if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = own;
       handles[i] = MPI_REQUEST_NULL;
     } else {
       own = finish(*request, outcome_of(*request), &handles[i], status);
@@ -230,7 +231,7 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
     return call.end(reject_in_child());
   if (const int code = given({{"request", handle}}); code != MPI_SUCCESS) return call.end(code);
   Request* request = nullptr;
-  int code = get_request(*handle, &request);
+  int code = get_active(*handle, &request);
   if (code == MPI_SUCCESS) code = may_block();
   if (code != MPI_SUCCESS) return call.end(code);
   if (request == nullptr) {
@@ -265,7 +266,7 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
     return call.end(reject_in_child());
   if (const int code = given({{"request", handle}, {"flag", flag}}); code != MPI_SUCCESS) return call.end(code);
   Request* request = nullptr;
-  if (const int code = get_request(*handle, &request); code != MPI_SUCCESS) return call.end(code);
+  if (const int code = get_active(*handle, &request); code != MPI_SUCCESS) return call.end(code);
   *flag = 1;
   if (request == nullptr) {
     fill_empty_status(status);
@@ -336,7 +337,7 @@ int complete_any(const Call& call, int count, MPI_Request* requests, int* index,
   *flag = live == nullptr || found < count ? 1 : 0;
   if (live == nullptr) fill_empty_status(status);
   if (live == nullptr || *flag == 0) return MPI_SUCCESS;
-  get_request(requests[found], &live);
+  get_active(requests[found], &live);
   const ErrorTarget target = live->comm().error_target();
   *index = found;
   code = finish(*live, outcome_of(*live), &requests[found], status);
@@ -348,7 +349,7 @@ int complete_any(const Call& call, int count, MPI_Request* requests, int* index,
 int find_pending(int count, const MPI_Request* handles, int first, int* found, Request** live) {
   for (*found = first; *found < count; ++*found) {
     Request* request = nullptr;
-    if (const int code = get_request(handles[*found], &request); code != MPI_SUCCESS) return code;
+    if (const int code = get_active(handles[*found], &request); code != MPI_SUCCESS) return code;
     if (request == nullptr) continue;
     *live = request;
     if (!is_done(*request)) return MPI_SUCCESS;
@@ -474,9 +475,12 @@ extern "C" int PMPI_Cancel(MPI_Request* handle) {
   int code = get_request(*handle, &request);
   if (code == MPI_SUCCESS && request == nullptr) code = fail(MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
   if (code != MPI_SUCCESS) return call.end(code);
+  if (request->has(Request::inactive)) code = fail(MPI_ERR_REQUEST, "the request is not active");
+  if (code == MPI_SUCCESS && request->has(Request::special)) code = request->work->cancel(is_done(*request));
   if (request->has(Request::collective)) code = fail(MPI_ERR_REQUEST, "a collective cannot be cancelled; wait for it");
   // A send is never cancelled. MPI allows it to complete as if MPI_Cancel had not been called.
-  if (request->is_receive && !request->has(Request::proc_null)) code = from_engine(canele_cancel(&request->engine));
+  if (code == MPI_SUCCESS && request->is_receive && !request->has(Request::proc_null))
+    code = from_engine(canele_cancel(&request->engine));
   return call.end(code, &request->comm());
 }
 CANELE_MPI_NAME(Cancel);

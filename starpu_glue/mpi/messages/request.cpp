@@ -27,15 +27,24 @@ struct ThreadExit {
 };
 thread_local ThreadExit thread_exit;
 
+void note_start(Request& request) {
+  if (!profile::on.load(std::memory_order_relaxed) || request.has(Request::inactive)) return;
+  request.started.note();
+  request.flags |= Request::profiled;
+}
+
+/// Notifies the profile of the end of an operation.
+void note_end(Request& request) {
+  if (request.has(Request::profiled)) request.started.completed();
+  request.flags &= static_cast<std::uint8_t>(~Request::profiled);
+}
+
 /// Takes a request that the caller posts and then passes to publish_request.
 int take_request(Communicator& comm, bool receive, std::uint8_t flags, Request** made) {
   Request* request = free_requests.take();
   if (request == nullptr) return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another request");
   request->begin(comm, receive, flags);
-  if (profile::on.load(std::memory_order_relaxed)) {
-    request->started.note();
-    request->flags |= Request::profiled;
-  }
+  note_start(*request);
   *made = request;
   return MPI_SUCCESS;
 }
@@ -50,8 +59,8 @@ int new_request(const Endpoint& endpoint, const Buffer& buffer, bool receive, Re
   return MPI_SUCCESS;
 }
 
-int get_rank(MPI_Comm comm, int rank, bool source, Endpoint* endpoint) {
-  if (const int code = get_communicator(comm, &endpoint->comm); code != MPI_SUCCESS) return code;
+int get_rank(Communicator& comm, int rank, bool source, Endpoint* endpoint) {
+  endpoint->comm = &comm;
   if (rank == MPI_PROC_NULL) {
     endpoint->world_rank = MPI_PROC_NULL;
   } else if (source && rank == MPI_ANY_SOURCE) {
@@ -79,6 +88,17 @@ void free_when_finalized(canele_request_t*, unsigned, void* argument) {
 }
 
 }  // namespace
+
+int Work::start(Request&) { return fail(MPI_ERR_REQUEST, "the request is not persistent"); }
+
+int Work::describe(const canele_status_t&, MPI_Status* status) {
+  fill_empty_status(status);
+  return MPI_SUCCESS;
+}
+
+int Work::end() { return MPI_SUCCESS; }
+
+int Work::cancel(bool) { return MPI_SUCCESS; }
 
 bool FreeRequests::join() {
   if (thread_ == Thread::fresh) {
@@ -121,13 +141,23 @@ int get_message(const Endpoint& endpoint, const void* memory, int count, MPI_Dat
 }
 
 int get_destination(MPI_Comm comm, int rank, int tag, Endpoint* endpoint) {
+  const int code = get_communicator(comm, &endpoint->comm);
+  return code != MPI_SUCCESS ? code : get_destination(*endpoint->comm, rank, tag, endpoint);
+}
+
+int get_source(MPI_Comm comm, int rank, int tag, Endpoint* endpoint) {
+  const int code = get_communicator(comm, &endpoint->comm);
+  return code != MPI_SUCCESS ? code : get_source(*endpoint->comm, rank, tag, endpoint);
+}
+
+int get_destination(Communicator& comm, int rank, int tag, Endpoint* endpoint) {
   if (const int code = get_rank(comm, rank, false, endpoint); code != MPI_SUCCESS) return code;
   if (tag < 0) return fail(MPI_ERR_TAG, "tag is %d; expected: at least 0 for a send", tag);
   endpoint->tag = static_cast<std::uint64_t>(tag);
   return MPI_SUCCESS;
 }
 
-int get_source(MPI_Comm comm, int rank, int tag, Endpoint* endpoint) {
+int get_source(Communicator& comm, int rank, int tag, Endpoint* endpoint) {
   if (const int code = get_rank(comm, rank, true, endpoint); code != MPI_SUCCESS) return code;
   if (tag == MPI_ANY_TAG) {
     endpoint->mask = CANELE_TAG_ANY;
@@ -135,6 +165,15 @@ int get_source(MPI_Comm comm, int rank, int tag, Endpoint* endpoint) {
   }
   if (tag < 0) return fail(MPI_ERR_TAG, "tag is %d; expected: at least 0, or MPI_ANY_TAG", tag);
   endpoint->tag = static_cast<std::uint64_t>(tag);
+  return MPI_SUCCESS;
+}
+
+int get_message(const void* memory, std::int64_t count, Type& type, Buffer* buffer) {
+  if (type.size != 0 && static_cast<std::size_t>(count) > PTRDIFF_MAX / type.size) {
+    return fail(MPI_ERR_COUNT, "count is %lld; %zu bytes each are more than memory can hold",
+                static_cast<long long>(count), type.size);
+  }
+  *buffer = Buffer{const_cast<void*>(memory), count, &type};
   return MPI_SUCCESS;
 }
 
@@ -161,6 +200,29 @@ int new_collective(Communicator& comm, Request** made) { return take_request(com
 
 int new_access(Communicator& comm, Request** made) { return take_request(comm, false, 0, made); }
 
+int new_persistent(Communicator& comm, bool receive, std::uint8_t flags, std::unique_ptr<Work> work, Request** made) {
+  const auto all = static_cast<std::uint8_t>(flags | Request::persistent | Request::inactive);
+  const int code = take_request(comm, receive, all, made);
+  if (code == MPI_SUCCESS) (*made)->work = work.release();
+  return code;
+}
+
+int new_special(Communicator& comm, std::unique_ptr<Work> work, Request** made) {
+  const int code = take_request(comm, false, Request::special, made);
+  if (code == MPI_SUCCESS) (*made)->work = work.release();
+  return code;
+}
+
+int start_again(Request& request) {
+  request.flags &= static_cast<std::uint8_t>(~Request::inactive);
+  note_start(request);
+  const int code = request.work->start(request);
+  if (code == MPI_SUCCESS) return code;
+  note_end(request);
+  request.flags |= Request::inactive;
+  return code;
+}
+
 int publish_request(Request& request, int code, MPI_Request* handle) {
   if (code == MPI_SUCCESS) {
     *handle = RequestPool::open(request);
@@ -179,6 +241,7 @@ void finish_flags(Request& request) {
   if (request.has(Request::profiled)) request.started.completed();
   if (request.has(Request::typed)) drop_reference(*request.type);
   if (request.has(Request::collective)) request.staging.reset();
+  if (request.has(Request::persistent) || request.has(Request::special)) delete request.work;
   request.flags = 0;
 }
 
@@ -194,12 +257,11 @@ canele_status_t outcome_of(const Request& request) {
   return outcome;
 }
 
-int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle, MPI_Status* status) {
+int describe(Request& request, const canele_status_t& outcome, MPI_Status* status) {
   int code = MPI_SUCCESS;
-  const bool again = RequestPool::handle_of(request) != *handle;  // true if the program gave it twice in one call
-  if (again) {
-    fill_empty_status(status);
-    code = reject_request(*handle);
+  if (request.has(Request::special)) {
+    MPI_Status ignored;
+    code = request.work->describe(outcome, status != MPI_STATUS_IGNORE ? status : &ignored);
   } else if (request.has(Request::proc_null)) {
     fill_proc_null_status(status);
   } else if (request.is_receive) {
@@ -212,7 +274,29 @@ int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle
                                             : from_status(outcome.error, outcome.source);
   }
   if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
-  if (!again) free_request(request);
+  return code;
+}
+
+int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle, MPI_Status* status) {
+  if (RequestPool::handle_of(request) != *handle) {  // the program gave it twice in one call
+    fill_empty_status(status);
+    const int code = reject_request(*handle);
+    if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
+    *handle = MPI_REQUEST_NULL;
+    return code;
+  }
+  int code = describe(request, outcome, status);
+  if (request.has(Request::special)) {
+    const int end = request.work->end();
+    if (code == MPI_SUCCESS) code = end;
+  }
+  if (request.has(Request::persistent)) {
+    note_end(request);
+    if (request.has(Request::collective)) request.staging.reset();
+    request.flags |= Request::inactive;
+    return code;
+  }
+  free_request(request);
   *handle = MPI_REQUEST_NULL;
   return code;
 }
@@ -231,9 +315,10 @@ int complete_collective(const canele_status_t& outcome, const Staging& staging) 
 }
 
 int abandon(Request& request) {
-  if (request.has(Request::collective))
+  const bool inactive = request.has(Request::inactive);
+  if (request.has(Request::collective) && !inactive)
     return fail(MPI_ERR_REQUEST, "the request of a collective cannot be freed; wait for it");
-  if (request.has(Request::proc_null)) {
+  if (request.has(Request::proc_null) || inactive) {
     free_request(request);
     return MPI_SUCCESS;
   }

@@ -13,6 +13,7 @@
 #include <canele/canele.h>
 #include <mpi.h>
 
+#include <memory>
 #include <type_traits>
 
 #include "starpu_glue/mpi/communicators/communicator.hpp"
@@ -25,14 +26,35 @@ namespace canele::mpi {
 
 struct Request;
 
+/// What belongs to a request that is more than one message in transfer: a persistent one, or one that the program or
+/// several messages complete. Deleted when the request is freed. MPI codes.
+class Work {
+ public:
+  Work() = default;
+  virtual ~Work() = default;
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+  /// Of a persistent request: posts `request.engine`. Persistent collectives also fill `request.staging`.
+  virtual int start(Request& request);
+  /// Of a request with the flag `special`, once it is done: fills `status` (not null). May be called several times.
+  virtual int describe(const canele_status_t& outcome, MPI_Status* status);
+  /// Of the same: called once, after describe(), before the request is freed.
+  virtual int end();
+  virtual int cancel(bool is_done);
+};
+
 /// The first cache line of a request.
 struct RequestHead {
   /// What completion has to do besides returning the slot. Usually no flag is set.
   enum Flag : std::uint8_t {
-    proc_null = 1,   ///< MPI_PROC_NULL: complete from the start
-    collective = 2,  ///< its results have to be delivered
-    profiled = 4,    ///< `started` has to be notified
-    typed = 8        ///< the reference on `type` has to be dropped
+    proc_null = 1,    ///< MPI_PROC_NULL: complete from the start
+    collective = 2,   ///< its results have to be delivered
+    profiled = 4,     ///< `started` has to be notified
+    typed = 8,        ///< the reference on `type` has to be dropped
+    persistent = 16,  ///< is not freed at completion, but becomes inactive; has `work`
+    inactive = 32,    ///< persistent, and not started; counts as a null request
+    special = 64      ///< `work` tells its outcome
   };
 
   std::atomic<Communicator*> on{nullptr};  ///< null: free; atomic for mark_communicators_in_use only
@@ -56,7 +78,10 @@ struct RequestHead {
 
 /// A request. For a collective, the transfer holds the engine's request only.
 struct Request : RequestHead, Transfer {
-  Type* type = nullptr;
+  union {
+    Type* type = nullptr;  ///< if `typed`
+    Work* work;            ///< if `persistent` or `special`
+  };
   Staging staging;  ///< of a collective
 
   static Request& of(canele_request_t& engine) { return static_cast<Request&>(reinterpret_cast<Transfer&>(engine)); }
@@ -129,6 +154,9 @@ static_assert(MPI_PROC_NULL != CANELE_ANY_SOURCE);
 int get_message(const Endpoint& endpoint, const void* memory, int count, MPI_Datatype type, Buffer* buffer);
 int get_destination(MPI_Comm comm, int rank, int tag, Endpoint* endpoint);
 int get_source(MPI_Comm comm, int rank, int tag, Endpoint* endpoint);
+int get_message(const void* memory, std::int64_t count, Type& type, Buffer* buffer);
+int get_destination(Communicator& comm, int rank, int tag, Endpoint* endpoint);
+int get_source(Communicator& comm, int rank, int tag, Endpoint* endpoint);
 
 /// These functions post a message. They return MPI codes.
 int start_send(const Endpoint& to, const Buffer& buffer, bool synchronous, MPI_Request* handle);
@@ -138,6 +166,12 @@ int start_receive(const Endpoint& from, const Buffer& buffer, MPI_Request* handl
 int new_collective(Communicator& comm, Request** made);
 /// Makes a request for a one-sided operation, in the same way.
 int new_access(Communicator& comm, Request** made);
+/// Makes an inactive persistent request, which start_again() starts. `flags` may be `collective` or `proc_null`.
+int new_persistent(Communicator& comm, bool receive, std::uint8_t flags, std::unique_ptr<Work> work, Request** made);
+/// Makes a request with the flag `special`, whose engine request the caller posts before publish_request.
+int new_special(Communicator& comm, std::unique_ptr<Work> work, Request** made);
+/// Starts a persistent request, which must be inactive.
+int start_again(Request& request);
 /// Returns the handle of a started request, or frees the request if `code` is an error. Returns `code`.
 int publish_request(Request& request, int code, MPI_Request* handle);
 
@@ -148,6 +182,13 @@ int reject_request(MPI_Request handle);
 inline int get_request(MPI_Request handle, Request** found) {
   *found = handle == MPI_REQUEST_NULL ? nullptr : requests_pool.find(handle);
   return *found != nullptr || handle == MPI_REQUEST_NULL ? MPI_SUCCESS : reject_request(handle);
+}
+
+/// Like get_request, but an inactive request counts as null.
+inline int get_active(MPI_Request handle, Request** found) {
+  const int code = get_request(handle, found);
+  if (*found != nullptr && (*found)->has(Request::inactive)) *found = nullptr;
+  return code;
 }
 
 /// Does what the flags of a request demand at its completion.
@@ -169,8 +210,9 @@ inline bool is_done(Request& request) {
 /// Returns the outcome of a request that is done.
 canele_status_t outcome_of(const Request& request);
 
-/// Translates the outcome of a finalized request into `status` (may be MPI_STATUS_IGNORE), frees the request and sets
-/// *handle to null. Returns the MPI code of the outcome.
+/// Translates the outcome of a finalized request into `status` (may be MPI_STATUS_IGNORE). Returns its MPI code.
+int describe(Request& request, const canele_status_t& outcome, MPI_Status* status);
+/// Like describe(), and ends this use of the request: frees it and sets *handle to null, or makes it inactive.
 int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle, MPI_Status* status);
 
 /// Delivers the results of a finalized collective, or tells why it failed. Returns an MPI code.
