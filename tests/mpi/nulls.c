@@ -173,6 +173,62 @@ static void persistent_messages(void) {
   REFUSED(MPI_Startall(1, NULL));
 }
 
+static void other_modes(void) {
+  const MPI_Comm world = MPI_COMM_WORLD;
+  MPI_Message message = MPI_MESSAGE_NULL;
+  REFUSED(MPI_Bsend_init(&value, 1, MPI_INT, 0, 0, world, NULL));
+  REFUSED(MPI_Ibsend(&value, 1, MPI_INT, 0, 0, world, NULL));
+  REFUSED(MPI_Irsend(&value, 1, MPI_INT, 0, 0, world, NULL));
+  REFUSED(MPI_Isendrecv(&value, 1, MPI_INT, 0, 0, &other, 1, MPI_INT, 0, 0, world, NULL));
+  REFUSED(MPI_Isendrecv_replace(&value, 1, MPI_INT, 0, 0, 0, 0, world, NULL));
+  REFUSED(MPI_Buffer_detach(NULL, &value));
+  REFUSED(MPI_Buffer_detach(&address, NULL));
+  REFUSED(MPI_Mprobe(0, 0, world, NULL, &status));
+  REFUSED(MPI_Improbe(0, 0, world, NULL, &message, &status));
+  REFUSED(MPI_Improbe(0, 0, world, &value, NULL, &status));
+  REFUSED(MPI_Mrecv(&value, 1, MPI_INT, NULL, &status));
+  REFUSED(MPI_Imrecv(&value, 1, MPI_INT, &message, NULL));
+  REFUSED(MPI_Imrecv(&value, 1, MPI_INT, NULL, NULL));
+}
+
+static void kept_requests(void) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  REFUSED(MPI_Grequest_start(NULL, NULL, NULL, NULL, NULL));
+  REFUSED(MPI_Request_get_status(request, NULL, &status));
+  REFUSED(MPI_Request_get_status_all(1, NULL, &value, &status));
+  REFUSED(MPI_Request_get_status_all(1, &request, NULL, &status));
+  REFUSED(MPI_Request_get_status_any(1, NULL, &value, &other, &status));
+  REFUSED(MPI_Request_get_status_any(1, &request, NULL, &other, &status));
+  REFUSED(MPI_Request_get_status_any(1, &request, &value, NULL, &status));
+  REFUSED(MPI_Request_get_status_some(1, NULL, &value, ints, &status));
+  REFUSED(MPI_Request_get_status_some(1, &request, NULL, ints, &status));
+  REFUSED(MPI_Request_get_status_some(1, &request, &value, NULL, &status));
+}
+
+static void fields_of_statuses(void) {
+  MPI_F08_status f08;
+  REFUSED(MPI_Status_get_source(NULL, &value));
+  REFUSED(MPI_Status_get_source(&status, NULL));
+  REFUSED(MPI_Status_get_tag(NULL, &value));
+  REFUSED(MPI_Status_get_tag(&status, NULL));
+  REFUSED(MPI_Status_get_error(NULL, &value));
+  REFUSED(MPI_Status_get_error(&status, NULL));
+  REFUSED(MPI_Status_set_source(NULL, 0));
+  REFUSED(MPI_Status_set_tag(NULL, 0));
+  REFUSED(MPI_Status_set_error(NULL, 0));
+  REFUSED(MPI_Status_set_cancelled(NULL, 0));
+  REFUSED(MPI_Status_c2f(NULL, ints));
+  REFUSED(MPI_Status_c2f(&status, NULL));
+  REFUSED(MPI_Status_f2c(NULL, &status));
+  REFUSED(MPI_Status_c2f08(NULL, &f08));
+  REFUSED(MPI_Status_c2f08(&status, NULL));
+  REFUSED(MPI_Status_f082c(NULL, &status));
+  REFUSED(MPI_Status_f2f08(NULL, &f08));
+  REFUSED(MPI_Status_f2f08(ints, NULL));
+  REFUSED(MPI_Status_f082f(NULL, ints));
+  REFUSED(MPI_Status_f082f(&f08, NULL));
+}
+
 /* Collectives that do not wait: the request. */
 static void requests_of_collectives(void) {
   const MPI_Comm world = MPI_COMM_WORLD;
@@ -439,6 +495,9 @@ int main(int argc, char **argv) {
   communicators();
   messages();
   persistent_messages();
+  other_modes();
+  kept_requests();
+  fields_of_statuses();
   requests_of_collectives();
   arrays_of_collectives();
   types();

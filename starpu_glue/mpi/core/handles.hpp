@@ -40,6 +40,7 @@ enum class Kind : std::uint32_t {
   group = 4,
   keyval = 5,
   datatype = 6,
+  message = 7,
   op = 8,
   request = 10,
   error_handler = 12

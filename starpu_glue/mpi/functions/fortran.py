@@ -151,7 +151,7 @@ def stubs(chapters):
 def constants(header):
     """[(name, integer)] of the macros of mpi_constants.h that Fortran has, too."""
     values = {}
-    for name, text in re.findall(r"^#define (MPI\w+) (.+?)(?: +/\*.*)?$", header, re.MULTILINE):
+    for name, text in re.findall(r"^#define (MPI(?!_F_)\w+) (.+?)(?: +/\*.*)?$", header, re.MULTILINE):
         match = re.fullmatch(r"\(?(?:\(MPI_(?:Comm|Group|Datatype|Op|Request|Errhandler|Win|Info|Message|Session|"
                              r"File)\))?(-?(?:0x)?[0-9a-fA-F]+)\)?", text)
         if match:

@@ -149,9 +149,12 @@ def check_steps(function):
         elif one.kind in ("length", "count") and one.direction == "in" and not one.is_array:
             yield "", f'check_{one.kind}("{one.name}", {one.name})'
         elif one.is_array and one.length:
+            if one.kind == "status":  # may be MPI_STATUSES_IGNORE
+                continue
             yield f" && {one.length} > 0", f'given({{{{"{one.name}", {one.name}}}}})'
         elif one.is_pointer and not one.is_function and not one.is_array and one.kind in table.SPECIAL:
-            if one.kind in ("text", "pointer") or one.kind == "attribute" and one.direction == "out":
+            given = one.kind in ("text", "pointer", "f_status", "f08_status")
+            if given or one.kind == "attribute" and one.direction == "out":
                 yield "", f'given({{{{"{one.name}", {one.name}}}}})'
             elif one.kind == "status" and one.direction != "out":
                 yield "", f'given({{{{"{one.name}", {one.name}}}}})'

@@ -56,6 +56,8 @@ SPECIAL = {
     "text": ("const char *", "char *", None),
     "optional_text": (None, "char *", None),  # may be NULL
     "status": ("const MPI_Status *", "MPI_Status *", "MPI_Status *"),
+    "f_status": ("const MPI_Fint *", "MPI_Fint *", None),  # in Fortran
+    "f08_status": ("const MPI_F08_status *", "MPI_F08_status *", None),
     "argument_count": (None, None, "int *"),
     "arguments": (None, None, "char ***"),
     "program_arguments": ("char **", None, None),  # those of main, or NULL

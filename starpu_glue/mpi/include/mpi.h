@@ -67,6 +67,14 @@ typedef struct MPI_Status {
   int reserved[2];
 } MPI_Status;
 
+/* A status of Fortran's module mpi_f08. */
+typedef struct MPI_F08_status {
+  MPI_Fint MPI_SOURCE;
+  MPI_Fint MPI_TAG;
+  MPI_Fint MPI_ERROR;
+  MPI_Fint MPI_internal[5];
+} MPI_F08_status;
+
 typedef int MPI_Comm_copy_attr_function(MPI_Comm comm, int keyval, void *extra, void *value, void *copy, int *flag);
 typedef int MPI_Comm_delete_attr_function(MPI_Comm comm, int keyval, void *value, void *extra);
 typedef void MPI_Comm_errhandler_function(MPI_Comm *comm, int *code, ...);
@@ -77,6 +85,9 @@ typedef int MPI_Win_delete_attr_function(MPI_Win window, int keyval, void *value
 typedef void MPI_Win_errhandler_function(MPI_Win *window, int *code, ...);
 typedef MPI_Comm_copy_attr_function MPI_Copy_function; /* deprecated names of MPI-1 */
 typedef MPI_Comm_delete_attr_function MPI_Delete_function;
+typedef int MPI_Grequest_query_function(void *extra_state, MPI_Status *status);
+typedef int MPI_Grequest_free_function(void *extra_state);
+typedef int MPI_Grequest_cancel_function(void *extra_state, int complete);
 typedef void MPI_User_function(void *in, void *inout, int *count, MPI_Datatype *datatype);
 
 #include "mpi_constants.h"

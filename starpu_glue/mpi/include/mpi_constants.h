@@ -13,6 +13,7 @@
 #define MPI_STATUSES_IGNORE ((MPI_Status *)0)
 #define MPI_BOTTOM ((void *)0)
 #define MPI_IN_PLACE ((void *)1)
+#define MPI_BUFFER_AUTOMATIC ((void *)2)
 
 /* Ranks, tags, and numbers that are not known. */
 #define MPI_ANY_SOURCE (-1)
@@ -33,6 +34,12 @@
 #define MPI_MAX_PSET_NAME_LEN 1024
 #define MPI_MAX_STRINGTAG_LEN 256
 #define MPI_BSEND_OVERHEAD 512
+
+/* A status in Fortran: its length and its fields. */
+#define MPI_F_STATUS_SIZE 8
+#define MPI_F_SOURCE 0
+#define MPI_F_TAG 1
+#define MPI_F_ERROR 2
 
 /* Thread levels. */
 #define MPI_THREAD_SINGLE 0
@@ -64,6 +71,7 @@
 #define MPI_FILE_NULL ((MPI_File)0x118)
 #define MPI_SESSION_NULL ((MPI_Session)0x120)
 #define MPI_MESSAGE_NULL ((MPI_Message)0x128)
+#define MPI_MESSAGE_NO_PROC ((MPI_Message)0x129)
 #define MPI_INFO_NULL ((MPI_Info)0x130)
 #define MPI_INFO_ENV ((MPI_Info)0x131)
 #define MPI_ERRHANDLER_NULL ((MPI_Errhandler)0x140)

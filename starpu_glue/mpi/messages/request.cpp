@@ -100,6 +100,8 @@ int Work::end() { return MPI_SUCCESS; }
 
 int Work::cancel(bool) { return MPI_SUCCESS; }
 
+int Work::complete(Request&) { return fail(MPI_ERR_REQUEST, "the request was not made by MPI_Grequest_start"); }
+
 bool FreeRequests::join() {
   if (thread_ == Thread::fresh) {
     thread_exit.armed = true;  // constructs the thread_local, so that its destructor runs at the end of the thread
@@ -227,10 +229,31 @@ int publish_request(Request& request, int code, MPI_Request* handle) {
   if (code == MPI_SUCCESS) {
     *handle = RequestPool::open(request);
   } else {
-    if (request.flags != 0) finish_flags(request);
-    free_requests.give(request);
+    drop_request(request);
   }
   return code;
+}
+
+void drop_request(Request& request) {
+  if (request.flags != 0) finish_flags(request);
+  free_requests.give(request);
+}
+
+int hold(Request& request) {
+  constexpr std::uint64_t unused = std::uint64_t{1} << 40;  // a tag that no message has: those of MPI are ints
+  const Communicator& comm = request.comm();
+  return from_engine(canele_irecv(comm.messages(), comm.world_rank(comm.rank()), unused, CANELE_TAG_EXACT, nullptr, 0,
+                                  &request.engine));
+}
+
+void release(Request& request) { canele_cancel(&request.engine); }
+
+int wait_and_finish(MPI_Request* handle, MPI_Status* status) {
+  Request* request = nullptr;
+  if (const int code = get_request(*handle, &request); code != MPI_SUCCESS) return code;
+  canele_status_t outcome{};
+  if (!request->has(Request::proc_null)) request->wait(&outcome);
+  return finish(*request, outcome, handle, status);
 }
 
 int reject_request(MPI_Request handle) {

@@ -42,6 +42,8 @@ class Work {
   /// Of the same: called once, after describe(), before the request is freed.
   virtual int end();
   virtual int cancel(bool is_done);
+  /// Of a generalised request: MPI_Grequest_complete.
+  virtual int complete(Request& request);
 };
 
 /// The first cache line of a request.
@@ -172,6 +174,11 @@ int new_persistent(Communicator& comm, bool receive, std::uint8_t flags, std::un
 int new_special(Communicator& comm, std::unique_ptr<Work> work, Request** made);
 /// Starts a persistent request, which must be inactive.
 int start_again(Request& request);
+/// Posts the engine request of a request that a message does not end: release() ends it, once, from any thread.
+int hold(Request& request);
+void release(Request& request);
+/// Frees a request that no handle names, and that the engine does not work on.
+void drop_request(Request& request);
 /// Returns the handle of a started request, or frees the request if `code` is an error. Returns `code`.
 int publish_request(Request& request, int code, MPI_Request* handle);
 
@@ -214,6 +221,9 @@ canele_status_t outcome_of(const Request& request);
 int describe(Request& request, const canele_status_t& outcome, MPI_Status* status);
 /// Like describe(), and ends this use of the request: frees it and sets *handle to null, or makes it inactive.
 int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle, MPI_Status* status);
+
+/// Waits for the request of a blocking call, which nobody else knows.
+int wait_and_finish(MPI_Request* handle, MPI_Status* status);
 
 /// Delivers the results of a finalized collective, or tells why it failed. Returns an MPI code.
 int complete_collective(const canele_status_t& outcome, const Staging& staging);
