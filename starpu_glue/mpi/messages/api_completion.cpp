@@ -225,7 +225,20 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
   return code;
 }
 
+/// Waits for a persistent message, which then becomes inactive. Returns false, with no effect on the request, if it is
+/// none, or has failed.
+bool wait_persistent(MPI_Request handle, MPI_Status* status) {
+  Request* request = requests_pool.find(handle);
+  if (request == nullptr || request->flags != Request::persistent || !may_wait_fast()) return false;
+  canele_status_t outcome;
+  if (canele_wait(&request->engine, status == MPI_STATUS_IGNORE ? nullptr : &outcome) != CANELE_OK) return false;
+  if (status != MPI_STATUS_IGNORE) fill_fast_status(*request, outcome, status);
+  request->flags = Request::persistent | Request::inactive;
+  return true;
+}
+
 [[gnu::noinline]] int wait_slow(MPI_Request* handle, MPI_Status* status) {
+  if (handle != nullptr && wait_persistent(*handle, status)) return MPI_SUCCESS;
   const Call call("MPI_Wait");
   if (call.rejected()) [[unlikely]]
     return call.end(reject_in_child());

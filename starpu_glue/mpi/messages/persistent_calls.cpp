@@ -6,6 +6,8 @@
 // the data was described, when the request was made.
 #include "calls/completion.hpp"
 #include "calls/point_to_point.hpp"
+#include "starpu_glue/mpi/communicators/call.hpp"
+#include "starpu_glue/mpi/core/state.hpp"
 #include "starpu_glue/mpi/messages/request.hpp"
 
 namespace canele::mpi {
@@ -97,6 +99,21 @@ int get_startable(MPI_Request handle, Request** found) {
   return MPI_SUCCESS;
 }
 
+int start_checked(MPI_Request handle) {
+  Request* found = nullptr;
+  const int code = get_startable(handle, &found);
+  return code != MPI_SUCCESS ? code : start_again(*found);
+}
+
+[[gnu::noinline]] int start_slow(MPI_Request* handle) {
+  const Call call("MPI_Start");
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  int code = given({{"request", handle}});
+  if (code == MPI_SUCCESS) code = start_checked(*handle);
+  return call.end(code);
+}
+
 }  // namespace
 
 namespace calls {
@@ -127,22 +144,31 @@ int recv_init(void* buf, MPI_Count count, Type& datatype, int source, int tag, C
   return make_request(from, buffer, true, std::make_unique<PersistentReceive>(from, buffer), request);
 }
 
-int start(MPI_Request* request) {
-  Request* found = nullptr;
-  const int code = get_startable(*request, &found);
-  return code != MPI_SUCCESS ? code : start_again(*found);
-}
-
 int startall(int count, MPI_Request array_of_requests[]) {
   for (int i = 0; i < count; ++i) {  // all of them before the first is started
     Request* found = nullptr;
     if (const int code = get_startable(array_of_requests[i], &found); code != MPI_SUCCESS) return code;
   }
   for (int i = 0; i < count; ++i) {
-    if (const int code = start(&array_of_requests[i]); code != MPI_SUCCESS) return code;
+    if (const int code = start_checked(array_of_requests[i]); code != MPI_SUCCESS) return code;
   }
   return MPI_SUCCESS;
 }
 
 }  // namespace calls
 }  // namespace canele::mpi
+
+using namespace canele::mpi;
+
+extern "C" int PMPI_Start(MPI_Request* handle) {
+  Request* request = handle != nullptr ? requests_pool.find(*handle) : nullptr;
+  constexpr std::uint8_t startable = Request::persistent | Request::inactive;
+  if (request != nullptr && request->flags == startable && fast_world() != nullptr) [[likely]] {
+    request->flags = Request::persistent;
+    if (request->work->start(*request) == MPI_SUCCESS) [[likely]]
+      return MPI_SUCCESS;
+    request->flags = startable;  // the slow path reports the error
+  }
+  return start_slow(handle);
+}
+CANELE_MPI_NAME(Start);
