@@ -32,6 +32,10 @@ struct Round {
   Operation operation = Operation::barrier;
   std::size_t count = 0;  ///< words of a block
   int algorithm = 0;
+  /// An alltoall among neighbours only.
+  bool is_sparse() const { return operation == Operation::alltoall && algorithm == 0 && number % 2 != 0; }
+  /// Returns true if position p sends to position q.
+  bool has_edge(int p, int q) const { return !is_sparse() || (3 * p + 5 * q + number) % 4 != 0; }
 };
 
 /// What all ranks do, drawn once.
@@ -156,6 +160,7 @@ class CollectiveRank {
       case Operation::allgather:
         return canele_iallgather(group, in, out, &parts, &options, request);
       case Operation::alltoall:
+        if (one.round.is_sparse()) return exchange(group, one, options);
         return canele_ialltoall(group, in, &parts, out, &parts, &options, request);
       case Operation::reduce_scatter:
         return canele_ireduce_scatter(group, in, out, count, nullptr, &sum_, &options, request);
@@ -165,6 +170,18 @@ class CollectiveRank {
         return canele_iexscan(group, in, out, count, &sum_, &options, request);
     }
     return CANELE_EINVAL;
+  }
+
+  int exchange(canele_group_t* group, Pending& one, const canele_collective_options_t& options) {
+    std::vector<canele_edge_t> sends, receives;
+    const std::size_t bytes = one.round.count * sizeof(std::int64_t);
+    for (int q = 0; q < one.size; ++q) {
+      const canele_edge_t edge{q, static_cast<std::size_t>(q) * bytes, bytes};
+      if (one.round.has_edge(one.position, q)) sends.push_back(edge);
+      if (one.round.has_edge(q, one.position)) receives.push_back(edge);
+    }
+    return canele_ineighbor_exchange(group, one.in.data(), sends.data(), sends.size(), one.out.data(), receives.data(),
+                                     receives.size(), &options, &one.request);
   }
 
   /// Waits for one of the pending collectives, chosen at random.
@@ -216,7 +233,8 @@ class CollectiveRank {
     for (int q = 0; q < n; ++q) {
       if ((r.operation == Operation::gather && root) || r.operation == Operation::allgather)
         is(q, [&](std::size_t i) { return given(r, q, 0, i); });
-      if (r.operation == Operation::alltoall) is(q, [&](std::size_t i) { return given(r, q, p, i); });
+      if (r.operation == Operation::alltoall)
+        is(q, [&](std::size_t i) { return r.has_edge(q, p) ? given(r, q, p, i) : -1; });
     }
   }
 

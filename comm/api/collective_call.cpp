@@ -126,31 +126,58 @@ int Collective::failed(std::uint64_t number, const collectives::Ending& ending) 
   return ending == BlockingExecutor::no_scratch ? no_memory("scratch") : return_outcome(number, ending);
 }
 
+/// Checks what all calls have in common, and reads the options. Returns an error code.
+inline int Collective::prepare(Choice* asked) {
+  if (fork::in_child) [[unlikely]]
+    return reject_in_child(name_);
+  if (!options_leave_all_open()) {
+    if (const int code = choice(asked); code != CANELE_OK) return code;
+  }
+  if (blocks() && callback_depth() != 0) [[unlikely]]
+    return would_wait_for_itself();
+  if (options_ != nullptr) work.priority = options_->priority;
+  return CANELE_OK;
+}
+
+inline int Collective::run(const std::shared_ptr<const collectives::Schedule>& schedule) {
+  const bool blocking = blocks();
+  if (blocking && !tells_of_events() && BlockingExecutor::suits(*schedule)) return carry_out(*schedule);
+  if (request_ == nullptr) return run_without_request(schedule);
+  const int code = start_async(schedule, *request_);
+  if (blocking && code == CANELE_OK) canele_wait(public_of(*request_), nullptr);
+  return code;
+}
+
 int Collective::begin() {
   if (code_ != CANELE_OK) [[unlikely]]
     return code_;
-  if (fork::in_child) [[unlikely]]
-    return reject_in_child(name_);
   Choice asked;
   asked.algorithm = group_->overrides[static_cast<std::size_t>(call.operation)];
-  if (!options_leave_all_open()) {
-    if (const int code = choice(&asked); code != CANELE_OK) return code;
-  }
-  const bool blocking = options_ != nullptr && options_->blocking != 0;
-  if (blocking && callback_depth() != 0) [[unlikely]]
-    return would_wait_for_itself();
-  if (options_ != nullptr) work.priority = options_->priority;
+  if (const int code = prepare(&asked); code != CANELE_OK) [[unlikely]]
+    return code;
   const std::shared_ptr<const collectives::Schedule>* schedule = nullptr;
   try {
     schedule = &group_->schedules.find_or_build(call, asked, group_->network);
   } catch (const std::bad_alloc&) {
     return no_memory("schedule");
   }
-  if (blocking && !tells_of_events() && BlockingExecutor::suits(**schedule)) return carry_out(**schedule);
-  if (request_ == nullptr) return run_without_request(*schedule);
-  const int code = start_async(*schedule, *request_);
-  if (blocking && code == CANELE_OK) canele_wait(public_of(*request_), nullptr);
-  return code;
+  return run(*schedule);
+}
+
+int Collective::begin_exchange(std::span<const canele_edge_t> sends, std::span<const canele_edge_t> receives) {
+  if (code_ != CANELE_OK) return code_;
+  Choice asked;
+  if (const int code = prepare(&asked); code != CANELE_OK) return code;
+  if (asked.algorithm != Algorithm::automatic && asked.algorithm != Algorithm::flat)
+    return no_option("algorithm is " + std::to_string(options_->algorithm) + "; expected: flat");
+  std::shared_ptr<const collectives::Schedule> schedule;
+  try {
+    schedule = std::make_shared<const collectives::Schedule>(
+        collectives::neighbor_exchange(call.rank, sends, receives, asked.inflight_limit));
+  } catch (const std::bad_alloc&) {
+    return no_memory("schedule");
+  }
+  return run(schedule);
 }
 
 int Collective::run_without_request(const std::shared_ptr<const collectives::Schedule>& schedule) {

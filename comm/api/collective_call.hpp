@@ -10,6 +10,7 @@
 #include <canele/collectives.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -96,8 +97,13 @@ class Collective {
   }
 
   bool at_root() const { return call.rank == call.root; }
+  /// Checks the edges of an exchange, and the memory that they name.
+  std::span<const canele_edge_t> edges(const canele_edge_t* given, std::size_t count, const void* memory,
+                                       const char* name);
   /// Starts the collective if no error was recorded; else returns the first error.
   int begin();
+  /// Starts an exchange with neighbours in the same way.
+  int begin_exchange(std::span<const canele_edge_t> sends, std::span<const canele_edge_t> receives);
   /// Describes the failure of a blocking call without a request that ran without this object. Returns the error code.
   [[gnu::cold, gnu::noinline]] int failed(std::uint64_t number, const collectives::Ending& ending);
 
@@ -115,12 +121,16 @@ class Collective {
   bool is_blocking() const {
     return options_ != nullptr && options_->struct_size >= sizeof *options_ && options_->blocking != 0;
   }
+  /// Like is_blocking(), for options whose size has been checked.
+  bool blocks() const { return options_ != nullptr && options_->blocking != 0; }
   /// Returns true if a callback or a queue is registered for the request's events.
   bool tells_of_events() const {
     return request_ != nullptr && request_->word.load(std::memory_order_relaxed) >> RequestWord::wanted_shift != 0;
   }
   bool options_leave_all_open() const;
   int choice(collectives::Choice* asked) const;
+  int prepare(collectives::Choice* asked);
+  int run(const std::shared_ptr<const collectives::Schedule>& schedule);
   collectives::CallProfile* profile_of(const collectives::Schedule& schedule) const;
   int start_async(const std::shared_ptr<const collectives::Schedule>& schedule, Request& request);
   int run_without_request(const std::shared_ptr<const collectives::Schedule>& schedule);

@@ -9,7 +9,10 @@
 // host has measured.
 #pragma once
 
+#include <canele/collectives.h>
+
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -121,5 +124,10 @@ double time_of(const Call& call, const Choice& choice, const Network& network);
 
 /// Builds the schedule of this rank.
 Schedule schedule_of(const Call& call, const Choice& choice);
+
+/// Builds the schedule of an exchange with neighbours for the rank at position `rank`; see canele_ineighbor_exchange.
+/// The edges to `rank` itself are as many, and as long, in both arrays.
+Schedule neighbor_exchange(int rank, std::span<const canele_edge_t> sends, std::span<const canele_edge_t> receives,
+                           std::uint32_t inflight_limit);
 
 }  // namespace canele::comm::collectives

@@ -2,7 +2,7 @@
  *
  * collectives.h - operations in which every rank of a group takes part; non-blocking unless the options say otherwise.
  *
- * Groups of ranks; barrier, broadcast, reductions, gather, scatter, all-to-all and scans. A call computes its whole
+ * Groups of ranks; barrier, broadcast, reductions, gather, scatter, all-to-all, scans, neighbours. A call computes its
  * schedule, starts what can start and returns. The events of its messages drive the rest, on any thread that makes
  * progress. A bound worker makes all of it while the program computes. The request is like that of a send: wait for it,
  * test it, or give it a callback or a completion queue.
@@ -208,6 +208,25 @@ CANELE_API int canele_iallgather(canele_group_t *group, const void *input, void 
 CANELE_API int canele_ialltoall(canele_group_t *group, const void *input, const canele_parts_t *input_parts,
                                 void *output, const canele_parts_t *output_parts,
                                 const canele_collective_options_t *options, canele_request_t *request);
+
+/** One message of canele_ineighbor_exchange: `length` bytes at `offset` of input or output, to or from the rank at
+ * `position` of the group. */
+typedef struct canele_edge {
+  int position;
+  size_t offset;
+  size_t length;
+} canele_edge_t;
+
+/** Exchange with neighbours, as for the halos of a mesh. Sends the part of input that each edge of `sends` names, and
+ * receives into the part of output that each edge of `receives` names. All ranks take part, also those without edges.
+ *
+ * The k-th edge to a position meets the k-th edge from this rank there, in the order of the arrays, and has its length.
+ * A position may be named several times, and so may this rank. Parts of output must not overlap; parts of input may.
+ * Messages of length 0 are not sent. The only algorithm is FLAT. CANELE_ERANK: a position that the group lacks. */
+CANELE_API int canele_ineighbor_exchange(canele_group_t *group, const void *input, const canele_edge_t *sends,
+                                         size_t send_count, void *output, const canele_edge_t *receives,
+                                         size_t receive_count, const canele_collective_options_t *options,
+                                         canele_request_t *request);
 
 /** Reduces, and sends part r of the result to position r. counts[r]: elements of part r (NULL: `count` each), equal on
  * all ranks. Input has all parts, one after the other; output has this position's. CANELE_IN_PLACE (on all ranks):

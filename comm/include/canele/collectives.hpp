@@ -191,6 +191,18 @@ class group {
     });
   }
 
+  /// Exchange with neighbours: sends the parts of input that `sends` names, and receives into those of output that
+  /// `receives` names. The k-th edge to a position meets the k-th edge from this rank there.
+  template <detail::sendable In, detail::receivable Out>
+  [[nodiscard]] request ineighbor_exchange(In&& input, std::span<const canele_edge_t> sends, Out&& output,
+                                           std::span<const canele_edge_t> receives,
+                                           const collective_options& options = {}) {
+    return begin("canele_ineighbor_exchange", options, [&](const auto* o, canele_request_t* r) {
+      return canele_ineighbor_exchange(native_, std::ranges::data(input), sends.data(), sends.size(),
+                                       std::ranges::data(output), receives.data(), receives.size(), o, r);
+    });
+  }
+
   /// Reduces, and sends part r of the result, as long as output, to position r.
   template <detail::sendable In, detail::receivable Out>
   [[nodiscard]] request ireduce_scatter(In&& input, Out&& output, const canele_operator_t& op,

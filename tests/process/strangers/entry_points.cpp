@@ -365,6 +365,8 @@ void add_collectives() {
       Any<std::size_t>{sizeof(int)}, Any<int>{root}, options, request);
   ADD(refused, canele_iallgather, g, in, out, &parts, options, request);
   ADD(refused, canele_ialltoall, g, in, &parts, out, &parts, options, request);
+  static const canele_edge_t edges[] = {{0, 0, sizeof(int)}};
+  ADD(refused, canele_ineighbor_exchange, g, in, edges, Length{1}, out, edges, Length{1}, options, request);
   ADD(refused, canele_ireduce_scatter, g, in, out, Any<std::size_t>{1}, Optional<const std::size_t*>{counts},
       &world.sum, options, request);
   ADD(refused, canele_iscan, g, in, out, Length{1}, &world.sum, options, request);

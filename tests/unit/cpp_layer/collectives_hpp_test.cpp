@@ -49,6 +49,9 @@ TEST_F(CppCollectives, AloneEveryOperationGivesWhatItGot) {
   same("allgather");
   alone_.ialltoall(in_, out_).wait();
   same("alltoall");
+  const canele_edge_t all[] = {{0, 0, 100 * sizeof(double)}};
+  alone_.ineighbor_exchange(in_, all, out_, all).wait();
+  same("neighbor_exchange");
   alone_.ireduce_scatter(in_, out_, sum_).wait();
   same("reduce_scatter");
   alone_.iscan(in_, out_, sum_).wait();
