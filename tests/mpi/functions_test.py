@@ -87,6 +87,10 @@ class Format(unittest.TestCase):
         chapter = self.read("Comm_free(inout comm comm)\n")[0]
         self.assertIn("return call.end(code, comm_behind(comm));", generate.entries(chapter))
 
+    def test_the_communicator_comes_first_because_its_error_handler_ends_the_call(self):
+        text = generate.entries(self.read("Gather(count count, comm comm): blocking\n")[0])
+        self.assertLess(text.index("get_communicator("), text.index("check_count("))
+
     def test_a_large_form_shares_the_function_behind(self):
         chapter = self.read("Get_count(status status, datatype datatype, out count count): large\n")[0]
         text = generate.entries(chapter)

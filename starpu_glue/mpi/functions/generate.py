@@ -33,6 +33,8 @@ OBJECTS = {
     "datatype": ("Type* {} = nullptr;", "get_type({0}, &{1})", "*{}", "Type& {}", "datatypes/type.hpp"),
     "win": ("Window* {} = nullptr;", "get_window({0}, &{1})", "*{}", "Window& {}", "windows/window.hpp"),
 }
+# Objects with an error handler.
+HANDLER_KINDS = ("comm", "any_comm", "win")
 
 
 def wrap(head, parts, tail, indent=None):
@@ -142,8 +144,11 @@ def calls_header(chapter):
 
 
 def check_steps(function):
-    """Returns the checks of the arguments, in their order: (condition besides success, call)."""
-    for one in function.arguments:
+    """Returns the checks of the arguments, in their order: (condition besides success, call).
+
+    The object whose error handler ends the call comes first.
+    """
+    for one in sorted(function.arguments, key=lambda one: not (one.kind in HANDLER_KINDS and is_object(one))):
         if is_object(one):
             yield "", OBJECTS[one.kind][1].format(one.name, "found_" + one.name)
         elif one.kind in ("length", "count") and one.direction == "in" and not one.is_array:
