@@ -275,6 +275,101 @@ static void arrays_of_collectives(void) {
   REFUSED(MPI_Reduce_scatter(&value, &other, NULL, type, MPI_SUM, world));
 }
 
+static void grids_and_graphs(void) {
+  const MPI_Comm world = MPI_COMM_WORLD;
+  MPI_Comm comm;
+  REFUSED(MPI_Topo_test(world, NULL));
+  REFUSED(MPI_Dims_create(1, 1, NULL));
+  REFUSED(MPI_Cart_create(world, 1, NULL, &zero, 0, &comm));
+  REFUSED(MPI_Cart_create(world, 1, &one, NULL, 0, &comm));
+  REFUSED(MPI_Cart_create(world, 1, &one, &zero, 0, NULL));
+  REFUSED(MPI_Cart_map(world, 1, NULL, &zero, &value));
+  REFUSED(MPI_Cart_map(world, 1, &one, NULL, &value));
+  REFUSED(MPI_Cart_map(world, 1, &one, &zero, NULL));
+  MPI_Cart_create(world, 1, &one, &one, 0, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  REFUSED(MPI_Cartdim_get(comm, NULL));
+  REFUSED(MPI_Cart_get(comm, 1, NULL, &value, &other));
+  REFUSED(MPI_Cart_get(comm, 1, &value, NULL, &other));
+  REFUSED(MPI_Cart_get(comm, 1, &value, &other, NULL));
+  REFUSED(MPI_Cart_coords(comm, 0, 1, NULL));
+  REFUSED(MPI_Cart_rank(comm, NULL, &value));
+  REFUSED(MPI_Cart_rank(comm, &zero, NULL));
+  REFUSED(MPI_Cart_shift(comm, 0, 1, NULL, &value));
+  REFUSED(MPI_Cart_shift(comm, 0, 1, &value, NULL));
+  REFUSED(MPI_Cart_sub(comm, NULL, &comm));
+  REFUSED(MPI_Cart_sub(comm, &one, NULL));
+  MPI_Comm_free(&comm);
+  REFUSED(MPI_Graph_create(world, 1, NULL, &zero, 0, &comm));
+  REFUSED(MPI_Graph_create(world, 1, &one, NULL, 0, &comm));
+  REFUSED(MPI_Graph_create(world, 1, &one, &zero, 0, NULL));
+  REFUSED(MPI_Graph_map(world, 1, NULL, &zero, &value));
+  REFUSED(MPI_Graph_map(world, 1, &one, NULL, &value));
+  REFUSED(MPI_Graph_map(world, 1, &one, &zero, NULL));
+  MPI_Graph_create(world, 1, &one, &zero, 0, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  REFUSED(MPI_Graphdims_get(comm, NULL, &value));
+  REFUSED(MPI_Graphdims_get(comm, &value, NULL));
+  REFUSED(MPI_Graph_get(comm, 1, 1, NULL, &value));
+  REFUSED(MPI_Graph_get(comm, 1, 1, &value, NULL));
+  REFUSED(MPI_Graph_neighbors(comm, 0, 1, NULL));
+  REFUSED(MPI_Graph_neighbors_count(comm, 0, NULL));
+  MPI_Comm_free(&comm);
+}
+
+static void distributed_graphs(void) {
+  const MPI_Comm world = MPI_COMM_WORLD;
+  const MPI_Info none = MPI_INFO_NULL;
+  MPI_Comm comm;
+  REFUSED(MPI_Dist_graph_create(world, 1, NULL, &one, &zero, &one, none, 0, &comm));
+  REFUSED(MPI_Dist_graph_create(world, 1, &zero, NULL, &zero, &one, none, 0, &comm));
+  REFUSED(MPI_Dist_graph_create(world, 1, &zero, &one, NULL, &one, none, 0, &comm));
+  REFUSED(MPI_Dist_graph_create(world, 1, &zero, &one, &zero, NULL, none, 0, &comm));
+  REFUSED(MPI_Dist_graph_create(world, 1, &zero, &one, &zero, &one, none, 0, NULL));
+  REFUSED(MPI_Dist_graph_create_adjacent(world, 1, NULL, &one, 1, &zero, &one, none, 0, &comm));
+  REFUSED(MPI_Dist_graph_create_adjacent(world, 1, &zero, NULL, 1, &zero, &one, none, 0, &comm));
+  REFUSED(MPI_Dist_graph_create_adjacent(world, 1, &zero, &one, 1, NULL, &one, none, 0, &comm));
+  REFUSED(MPI_Dist_graph_create_adjacent(world, 1, &zero, &one, 1, &zero, NULL, none, 0, &comm));
+  REFUSED(MPI_Dist_graph_create_adjacent(world, 1, &zero, &one, 1, &zero, &one, none, 0, NULL));
+  MPI_Dist_graph_create_adjacent(world, 1, &zero, &one, 1, &zero, &one, none, 0, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  REFUSED(MPI_Dist_graph_neighbors_count(comm, NULL, &value, &other));
+  REFUSED(MPI_Dist_graph_neighbors_count(comm, &value, NULL, &other));
+  REFUSED(MPI_Dist_graph_neighbors_count(comm, &value, &other, NULL));
+  REFUSED(MPI_Dist_graph_neighbors(comm, 1, NULL, &value, 1, &other, ints));
+  REFUSED(MPI_Dist_graph_neighbors(comm, 1, &value, NULL, 1, &other, ints));
+  REFUSED(MPI_Dist_graph_neighbors(comm, 1, &value, &other, 1, NULL, ints));
+  REFUSED(MPI_Dist_graph_neighbors(comm, 1, &value, &other, 1, ints, NULL));
+  MPI_Comm_free(&comm);
+}
+
+/* Collectives of neighbours: arrays with an entry for each neighbour, and requests. */
+static void neighbors(void) {
+  const MPI_Datatype type = MPI_INT;
+  const MPI_Aint at = 0;
+  MPI_Comm comm;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &zero, &one, 1, &zero, &one, MPI_INFO_NULL, 0, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  REFUSED(MPI_Neighbor_allgatherv(&value, 1, type, &other, NULL, &zero, type, comm));
+  REFUSED(MPI_Neighbor_allgatherv(&value, 1, type, &other, &one, NULL, type, comm));
+  REFUSED(MPI_Neighbor_alltoallv(&value, NULL, &zero, type, &other, &one, &zero, type, comm));
+  REFUSED(MPI_Neighbor_alltoallv(&value, &one, NULL, type, &other, &one, &zero, type, comm));
+  REFUSED(MPI_Neighbor_alltoallv(&value, &one, &zero, type, &other, NULL, &zero, type, comm));
+  REFUSED(MPI_Neighbor_alltoallv(&value, &one, &zero, type, &other, &one, NULL, type, comm));
+  REFUSED(MPI_Neighbor_alltoallw(&value, NULL, &at, &type, &other, &one, &at, &type, comm));
+  REFUSED(MPI_Neighbor_alltoallw(&value, &one, NULL, &type, &other, &one, &at, &type, comm));
+  REFUSED(MPI_Neighbor_alltoallw(&value, &one, &at, NULL, &other, &one, &at, &type, comm));
+  REFUSED(MPI_Neighbor_alltoallw(&value, &one, &at, &type, &other, NULL, &at, &type, comm));
+  REFUSED(MPI_Neighbor_alltoallw(&value, &one, &at, &type, &other, &one, NULL, &type, comm));
+  REFUSED(MPI_Neighbor_alltoallw(&value, &one, &at, &type, &other, &one, &at, NULL, comm));
+  REFUSED(MPI_Ineighbor_allgather(&value, 1, type, &other, 1, type, comm, NULL));
+  REFUSED(MPI_Ineighbor_allgatherv(&value, 1, type, &other, &one, &zero, type, comm, NULL));
+  REFUSED(MPI_Ineighbor_alltoall(&value, 1, type, &other, 1, type, comm, NULL));
+  REFUSED(MPI_Ineighbor_alltoallv(&value, &one, &zero, type, &other, &one, &zero, type, comm, NULL));
+  REFUSED(MPI_Ineighbor_alltoallw(&value, &one, &at, &type, &other, &one, &at, &type, comm, NULL));
+  MPI_Comm_free(&comm);
+}
+
 static void types(void) {
   MPI_Datatype type;
   const MPI_Datatype element = MPI_INT;
@@ -500,6 +595,9 @@ int main(int argc, char **argv) {
   fields_of_statuses();
   requests_of_collectives();
   arrays_of_collectives();
+  grids_and_graphs();
+  distributed_graphs();
+  neighbors();
   types();
   more_types();
   operators();

@@ -32,6 +32,7 @@ MPI_FLOORS = [
     ["communicators"],
     ["messages"],
     ["collectives"],
+    ["topologies"],
     ["windows"],
     ["environment"],
     ["fortran"],

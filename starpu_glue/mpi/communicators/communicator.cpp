@@ -78,6 +78,7 @@ int publish(Communicator& parent, Communicator* made, MPI_Comm* handle) {
 
 /// Registers a duplicate like publish(). It gets copies of the attributes. After an error nothing is left of it.
 int publish_duplicate(Communicator& parent, Communicator* made, const InfoPairs& hints, MPI_Comm* handle) {
+  made->set_topology(parent.topology());
   made->take_hints(hints);
   MPI_Comm published = MPI_COMM_NULL;
   if (const int code = publish(parent, made, &published); code != MPI_SUCCESS) return code;

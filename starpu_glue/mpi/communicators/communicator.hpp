@@ -28,7 +28,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "starpu_glue/mpi/communicators/group.hpp"
 #include "starpu_glue/mpi/core/attributes.hpp"
@@ -39,6 +41,8 @@
 struct nm_session_s;
 
 namespace canele::mpi {
+
+struct Topology;
 
 class Communicator {
  public:
@@ -75,6 +79,10 @@ class Communicator {
   void name(char* text, int* length) const;
   void set_name(const char* text);
 
+  /// The virtual topology, which the floor of topologies defines; null: none. Set before the program knows the handle.
+  const std::shared_ptr<const Topology>& topology() const { return topology_; }
+  void set_topology(std::shared_ptr<const Topology> topology) { topology_ = std::move(topology); }
+
   const std::string& label() const { return label_; }
   /// Used by starpu_glue/nmad only; see session.cpp there.
   std::atomic<nm_session_s*>& nmad() { return nmad_; }
@@ -110,6 +118,7 @@ class Communicator {
   Attributes attributes_;
   RanksPointer ranks_;
   std::string label_;
+  std::shared_ptr<const Topology> topology_;
   canele_session_t* agreements_ = nullptr;  // guarded by the lock in communicator.cpp
   canele_session_t* native_ = nullptr;      // guarded by the lock in communicator.cpp
   std::atomic<nm_session_s*> nmad_{nullptr};

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <climits>
 #include <new>
+#include <optional>
 
 #include "starpu_glue/mpi/core/error.hpp"
 
@@ -22,6 +23,25 @@ Payload payload_of(const Buffer& buffer) {
 /// Returns all blocks as one buffer. The blocks must be equal.
 Buffer together(const Blocks& blocks) { return {blocks.memory, blocks.count * blocks.ranks, blocks.type}; }
 
+/// Lets the engine use the program's own memory for blocks that block_of(i) returns; returns false if one of them is
+/// not contiguous there.
+template <class BlockOf>
+bool use_each_directly(std::size_t count, BlockOf block_of, EngineBlocks* engine) {
+  engine->offsets.assign(count, 0);
+  std::vector<char*> starts(count, nullptr);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Payload payload = payload_of(block_of(i));
+    if (!payload.contiguous()) return false;
+    if (payload.length == 0) continue;
+    starts[i] = payload.base + payload.layout.first;
+    if (engine->memory == nullptr || starts[i] < engine->memory) engine->memory = starts[i];
+  }
+  for (std::size_t i = 0; i < count; ++i) {  // offsets from the lowest block: displacements may be negative
+    if (starts[i] != nullptr) engine->offsets[i] = static_cast<std::size_t>(starts[i] - engine->memory);
+  }
+  return true;
+}
+
 /// Lets the engine use the program's own memory; returns false if a block is not contiguous there.
 bool use_directly(const Blocks& blocks, EngineBlocks* engine) {
   if (blocks.counts == nullptr) {
@@ -29,21 +49,25 @@ bool use_directly(const Blocks& blocks, EngineBlocks* engine) {
     engine->memory = payload.base + payload.layout.first;
     return payload.contiguous();
   }
-  const auto ranks = static_cast<std::size_t>(blocks.ranks);
-  engine->offsets.assign(ranks, 0);
-  std::vector<char*> starts(ranks, nullptr);
-  for (std::size_t i = 0; i < ranks; ++i) {
-    const Payload payload = payload_of(blocks.block(static_cast<int>(i)));
-    if (!payload.contiguous()) return false;
-    if (payload.length == 0) continue;
-    starts[i] = payload.base + payload.layout.first;
-    if (engine->memory == nullptr || starts[i] < engine->memory) engine->memory = starts[i];
+  const auto block_of = [&](std::size_t i) { return blocks.block(static_cast<int>(i)); };
+  const bool is_direct = use_each_directly(static_cast<std::size_t>(blocks.ranks), block_of, engine);
+  if (is_direct) engine->parts.offsets = engine->offsets.data();
+  return is_direct;
+}
+
+/// Lets the engine use the program's own memory if it can; otherwise sets the offsets of packed copies. Returns the
+/// length of the copies, or nothing if none are needed.
+std::optional<std::size_t> place_each(std::span<const Buffer> blocks, EngineBlocks* engine) {
+  for (const Buffer& block : blocks) engine->lengths.push_back(block.size());
+  if (use_each_directly(
+          blocks.size(), [&](std::size_t i) { return blocks[i]; }, engine))
+    return std::nullopt;
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    engine->offsets[i] = end;
+    end += engine->lengths[i];
   }
-  for (std::size_t i = 0; i < ranks; ++i) {  // offsets from the lowest block: displacements may be negative
-    if (starts[i] != nullptr) engine->offsets[i] = static_cast<std::size_t>(starts[i] - engine->memory);
-  }
-  engine->parts.offsets = engine->offsets.data();
-  return true;
+  return end;
 }
 
 /// Stores the lengths of the blocks; returns their sum.
@@ -132,6 +156,25 @@ int Staging::output(const Blocks& blocks, bool filled, EngineBlocks* engine) {
   if (filled) pack_all(blocks, output_.get());
   each_packed(blocks, output_.get(),
               [this](const Buffer& block, const char* place) { add_target(block, place, false); });
+  return MPI_SUCCESS;
+}
+
+int Staging::input(std::span<const Buffer> blocks, EngineBlocks* engine) {
+  const std::optional<std::size_t> length = place_each(blocks, engine);
+  if (!length.has_value()) return MPI_SUCCESS;
+  if (const int code = make_room(*length, &input_); code != MPI_SUCCESS) return code;
+  engine->memory = input_.get();
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    pack(payload_of(blocks[i]), 0, blocks[i].size(), input_.get() + engine->offsets[i]);
+  return MPI_SUCCESS;
+}
+
+int Staging::output(std::span<const Buffer> blocks, EngineBlocks* engine) {
+  const std::optional<std::size_t> length = place_each(blocks, engine);
+  if (!length.has_value()) return MPI_SUCCESS;
+  if (const int code = make_room(*length, &output_); code != MPI_SUCCESS) return code;
+  engine->memory = output_.get();
+  for (std::size_t i = 0; i < blocks.size(); ++i) add_target(blocks[i], output_.get() + engine->offsets[i], false);
   return MPI_SUCCESS;
 }
 

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "starpu_glue/mpi/datatypes/operation.hpp"
@@ -69,6 +70,9 @@ class Staging {
   int input(const Blocks& blocks, EngineBlocks* engine);
   /// Prepares the memory that the engine writes and, if `filled`, also reads.
   int output(const Blocks& blocks, bool filled, EngineBlocks* engine);
+  /// These do so for blocks that have nothing in common. Lengths and offsets are those of `engine`, not its parts.
+  int input(std::span<const Buffer> blocks, EngineBlocks* engine);
+  int output(std::span<const Buffer> blocks, EngineBlocks* engine);
 
   /// Prepares a reduction's operator. `type` gets a reference if the engine calls the program's function.
   void combine_with(const Operator& op, const Type& type, canele_operator_t* engine);

@@ -51,6 +51,11 @@ inline void* to_buffer(void* data) {
   return data == &canele_mpi_in_place_ ? MPI_IN_PLACE : data;
 }
 
+inline MPI_Fint* to_weights(MPI_Fint* weights) {
+  if (weights == &canele_mpi_unweighted_) return MPI_UNWEIGHTED;
+  return weights == &canele_mpi_weights_empty_ ? MPI_WEIGHTS_EMPTY : weights;
+}
+
 /// A status in Fortran is an array of as many integers as a status in C has.
 static_assert(sizeof(MPI_Status) == 8 * sizeof(MPI_Fint) && alignof(MPI_Status) == alignof(MPI_Fint));
 inline MPI_Status* to_status(MPI_Fint* status) {
@@ -65,6 +70,26 @@ inline MPI_Fint size_of(MPI_Fint comm) {
   int size = 0;
   return MPI_Comm_size(to_handle<MPI_Comm>(comm), &size) == MPI_SUCCESS ? size : 0;
 }
+
+/// The lengths of arrays that the topology of a communicator says; 0 if it has none.
+inline MPI_Fint dimensions_of(MPI_Fint number) {
+  const auto comm = to_handle<MPI_Comm>(number);
+  int kind = MPI_UNDEFINED, dimensions = 0;
+  if (MPI_Topo_test(comm, &kind) == MPI_SUCCESS && kind == MPI_CART) MPI_Cartdim_get(comm, &dimensions);
+  return dimensions;
+}
+inline MPI_Fint neighbors_of(MPI_Fint number, bool sources) {
+  const auto comm = to_handle<MPI_Comm>(number);
+  int kind = MPI_UNDEFINED, rank = 0, in = 0, out = 0, weighted = 0;
+  if (MPI_Topo_test(comm, &kind) != MPI_SUCCESS) return 0;
+  if (kind == MPI_CART) return 2 * dimensions_of(number);
+  if (kind == MPI_GRAPH && MPI_Comm_rank(comm, &rank) == MPI_SUCCESS) MPI_Graph_neighbors_count(comm, rank, &in);
+  if (kind == MPI_GRAPH) return in;
+  if (kind == MPI_DIST_GRAPH) MPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted);
+  return sources ? in : out;
+}
+inline MPI_Fint sources_of(MPI_Fint comm) { return neighbors_of(comm, true); }
+inline MPI_Fint destinations_of(MPI_Fint comm) { return neighbors_of(comm, false); }
 
 /// An array of handles. The call may change them.
 template <class Handle>

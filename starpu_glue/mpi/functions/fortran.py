@@ -17,6 +17,8 @@ BY_HAND = {"Init", "Init_thread"}
 INDEXES = {"indx", "array_of_indices"}
 # Lengths of arrays that the table does not name.
 LENGTHS = {"array_of_datatypes": "max_datatypes"}
+# Those that the topology of the communicator says: functions of convert.hpp.
+LENGTHS_OF_TOPOLOGY = {"remain_dims": "dimensions_of", "sendtypes": "destinations_of", "recvtypes": "sources_of"}
 # Kinds of arguments that no rule here converts.
 WITHOUT_RULE = {"...", "attribute", "state", "optional_text", "program_arguments"}
 ADDRESSES = {"bytes", "address", "offset", "big"}
@@ -61,6 +63,8 @@ class Argument:
         if self.one.length or self.name in LENGTHS:
             return f"*{self.one.length or LENGTHS[self.name]}"
         comm = next((one.name for one in self.function.arguments if one.kind == "comm"), None)
+        if self.function.chapter == "topologies":
+            return f"{LENGTHS_OF_TOPOLOGY[self.name]}(*{comm})"
         return f"size_of(*{comm})"
 
     def before(self):
@@ -84,6 +88,8 @@ class Argument:
         one, name = self.one, self.name
         if one.kind == "choice":
             return f"to_buffer({name})"
+        if one.kind == "weights":
+            return f"to_weights({name})"
         if one.kind in ("pointer", "MPI_User_function"):
             return name
         if one.kind == "text":
@@ -108,7 +114,7 @@ class Argument:
             return [(one.direction == "out", text)]
         if one.kind == "text" and one.direction == "out":
             return [(True, f"c_{name}.write({name});")]
-        if name in INDEXES and one.direction == "out":
+        if name in INDEXES and one.direction == "out" and self.function.chapter == "completion":
             text = f"count_from_one({name}, *outcount);" if one.is_array else f"count_from_one({name}, 1);"
             return [(True, text)]
         return []
@@ -186,7 +192,7 @@ def include_file(header):
 
 def declaration_in_fortran(one):
     """The declaration of an argument in an interface of the module mpi."""
-    shape = "(*)" if one.is_array else ""
+    shape = "(*)" if one.is_array or one.kind == "weights" else ""
     if one.kind == "status":
         shape = "(MPI_STATUS_SIZE, *)" if one.is_array else "(MPI_STATUS_SIZE)"
     if one.kind == "ranges":

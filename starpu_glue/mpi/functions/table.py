@@ -53,6 +53,7 @@ SPECIAL = {
     "pointer": (None, "void *", None),  # the address of a pointer
     "attribute": ("void *", "void *", None),
     "state": ("void *", None, None),
+    "weights": ("const int *", "int *", None),  # no array in C: compilers would warn of MPI_UNWEIGHTED
     "text": ("const char *", "char *", None),
     "optional_text": (None, "char *", None),  # may be NULL
     "status": ("const MPI_Status *", "MPI_Status *", "MPI_Status *"),

@@ -14,6 +14,8 @@
 #define MPI_BOTTOM ((void *)0)
 #define MPI_IN_PLACE ((void *)1)
 #define MPI_BUFFER_AUTOMATIC ((void *)2)
+#define MPI_UNWEIGHTED ((int *)10)
+#define MPI_WEIGHTS_EMPTY ((int *)11)
 
 /* Ranks, tags, and numbers that are not known. */
 #define MPI_ANY_SOURCE (-1)

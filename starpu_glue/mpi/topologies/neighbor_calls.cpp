@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Neighbourhood collectives, called by their entry points: from the arguments of a call to the engine's exchange with
+// neighbours.
+//
+// Blocks of MPI_PROC_NULL are neither read nor written. MPI_IN_PLACE is not allowed. As for all collectives, one call
+// at a time on a communicator.
+#include <new>
+
+#include "calls/topologies.hpp"
+#include "starpu_glue/mpi/collectives/collectives.hpp"
+#include "starpu_glue/mpi/core/error.hpp"
+#include "starpu_glue/mpi/messages/request.hpp"
+#include "starpu_glue/mpi/topologies/topology.hpp"
+
+namespace canele::mpi {
+namespace {
+
+/// The blocks of a call: of each neighbour, in its order.
+struct NeighborBlocks {
+  std::vector<Buffer> sends;  ///< a single one: the same for all destinations
+  std::vector<Buffer> receives;
+};
+
+int check_memory(const void* memory) {
+  if (memory != MPI_IN_PLACE) return MPI_SUCCESS;
+  return fail(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed in a collective of neighbours");
+}
+
+/// Describes one block for each neighbour: make(i) returns an MPI code and writes block i. Those of MPI_PROC_NULL have
+/// no elements.
+template <class Make>
+int make_blocks(std::span<const int> neighbors, const void* memory, std::vector<Buffer>* blocks, Make make) {
+  int code = check_memory(memory);
+  for (std::size_t i = 0; i < neighbors.size() && code == MPI_SUCCESS; ++i) {
+    Buffer block;
+    code = make(i, &block);
+    if (neighbors[i] == MPI_PROC_NULL) block.count = 0;
+    blocks->push_back(block);
+  }
+  return code;
+}
+
+char* shifted_by(const void* memory, std::ptrdiff_t bytes) {
+  return static_cast<char*>(const_cast<void*>(memory)) + bytes;
+}
+
+/// Equal blocks, one after the other.
+int equal_blocks(std::span<const int> neighbors, const void* memory, MPI_Count count, const Type& type,
+                 std::vector<Buffer>* blocks) {
+  const std::ptrdiff_t step = static_cast<std::ptrdiff_t>(count) * type.extent();
+  return make_blocks(neighbors, memory, blocks, [&](std::size_t i, Buffer* block) {
+    *block = {shifted_by(memory, static_cast<std::ptrdiff_t>(i) * step), count, &type};
+    return MPI_SUCCESS;
+  });
+}
+
+int check_count_of(std::size_t neighbor, std::int64_t count) {
+  if (count >= 0) return MPI_SUCCESS;
+  return fail(MPI_ERR_COUNT, "count %zu is %lld; expected: at least 0", neighbor, static_cast<long long>(count));
+}
+
+/// Blocks with counts and displacements (v calls).
+int placed_blocks(std::span<const int> neighbors, const void* memory, const int* counts, const int* places,
+                  const Type& type, std::vector<Buffer>* blocks) {
+  const int code = neighbors.empty() ? MPI_SUCCESS : given({{"counts", counts}, {"displs", places}});
+  if (code != MPI_SUCCESS) return code;
+  return make_blocks(neighbors, memory, blocks, [&](std::size_t i, Buffer* block) {
+    *block = {shifted_by(memory, static_cast<std::ptrdiff_t>(places[i]) * type.extent()), counts[i], &type};
+    return check_count_of(i, counts[i]);
+  });
+}
+
+/// Blocks with types of their own, and displacements in bytes (w calls).
+int typed_blocks(std::span<const int> neighbors, const void* memory, const int* counts, const MPI_Aint* places,
+                 const MPI_Datatype* types, std::vector<Buffer>* blocks) {
+  const int code = neighbors.empty() ? MPI_SUCCESS : given({{"counts", counts}, {"displs", places}, {"types", types}});
+  if (code != MPI_SUCCESS) return code;
+  return make_blocks(neighbors, memory, blocks, [&](std::size_t i, Buffer* block) {
+    Type* type = nullptr;
+    const int found = get_type(types[i], &type);
+    *block = {shifted_by(memory, places[i]), counts[i], type};
+    return found == MPI_SUCCESS ? check_count_of(i, counts[i]) : found;
+  });
+}
+
+/// Returns the edges of the engine's exchange. `part_of(slot)` is the number of the block of a neighbour.
+template <class SlotOf, class PartOf>
+std::vector<canele_edge_t> edges_of(std::span<const int> neighbors, const EngineBlocks& engine, SlotOf slot_of,
+                                    PartOf part_of) {
+  std::vector<canele_edge_t> edges;
+  for (std::size_t i = 0; i < neighbors.size(); ++i) {
+    const std::size_t slot = slot_of(i), part = part_of(slot);
+    if (neighbors[slot] != MPI_PROC_NULL)
+      edges.push_back({neighbors[slot], engine.offsets[part], engine.lengths[part]});
+  }
+  return edges;
+}
+
+/// Checks what this rank sends to itself against what it receives from itself. The engine copies it.
+int check_own_edges(int rank, std::span<const canele_edge_t> sends, std::span<const canele_edge_t> receives) {
+  auto to = receives.begin();
+  for (const canele_edge_t& from : sends) {
+    if (from.position != rank) continue;
+    while (to != receives.end() && to->position != rank) ++to;
+    if (to == receives.end()) return MPI_SUCCESS;  // the engine refuses it
+    if (from.length != to->length) {
+      return fail(MPI_ERR_TRUNCATE, "this rank sends %zu bytes to itself, but receives %zu; expected: equal sizes",
+                  from.length, to->length);
+    }
+    ++to;
+  }
+  return MPI_SUCCESS;
+}
+
+int start_exchange(const Start& start, const Topology& topology, const NeighborBlocks& blocks) {
+  EngineBlocks input, output;
+  int code = start.staging->input(blocks.sends, &input);
+  if (code == MPI_SUCCESS) code = start.staging->output(blocks.receives, &output);
+  if (code != MPI_SUCCESS) return code;
+  const bool is_shared = blocks.sends.size() == 1;
+  const std::vector<canele_edge_t> sends = edges_of(
+      topology.destinations, input, [](std::size_t i) { return i; },
+      [&](std::size_t slot) { return is_shared ? 0 : slot; });
+  const std::vector<canele_edge_t> receives = edges_of(
+      topology.sources, output, [&](std::size_t i) { return topology.receive_slot(i); },
+      [](std::size_t slot) { return slot; });
+  code = check_own_edges(start.comm.rank(), sends, receives);
+  if (code != MPI_SUCCESS) return code;
+  return from_collective(canele_ineighbor_exchange(start.comm.group(), input.memory, sends.data(), sends.size(),
+                                                   output.memory, receives.data(), receives.size(), start.options,
+                                                   start.request));
+}
+
+/// Carries out a blocking collective (request == nullptr), or starts one.
+int exchange_blocks(Communicator& comm, const Topology& topology, const NeighborBlocks& blocks, MPI_Request* request) {
+  if (request == nullptr) {
+    Staging staging;
+    const int code = start_exchange({comm, nullptr, &staging, &blocking_options}, topology, blocks);
+    if (code == MPI_SUCCESS) staging.deliver();
+    return code;
+  }
+  Request* made = nullptr;
+  int code = new_collective(comm, &made);
+  if (code != MPI_SUCCESS) return code;
+  try {
+    code = start_exchange({comm, &made->engine, &made->staging}, topology, blocks);
+  } catch (const std::bad_alloc&) {
+    code = fail(MPI_ERR_NO_MEM, "no memory");
+  }
+  return publish_request(*made, code, request);
+}
+
+/// Looks the topology up, lets describe(topology, blocks) describe the blocks, and exchanges them.
+template <class Describe>
+int with_neighbors(Communicator& comm, MPI_Request* request, Describe describe) {
+  const Topology* topology = nullptr;
+  NeighborBlocks blocks;
+  int code = get_topology(comm, MPI_UNDEFINED, &topology);
+  if (code == MPI_SUCCESS) code = describe(*topology, blocks);
+  return code == MPI_SUCCESS ? exchange_blocks(comm, *topology, blocks, request) : code;
+}
+
+/// The block that an allgather sends to all destinations.
+int one_block(const void* memory, MPI_Count count, const Type& type, std::vector<Buffer>* blocks) {
+  blocks->push_back({const_cast<void*>(memory), count, &type});
+  return check_memory(memory);
+}
+
+/// The arguments of one side of a call, as far as all calls have them.
+struct Side {
+  const void* memory;
+  MPI_Count count;
+  const Type& type;
+};
+
+struct PlacedSide {
+  const void* memory;
+  const int* counts;
+  const int* places;
+  const Type& type;
+};
+
+struct TypedSide {
+  const void* memory;
+  const int* counts;
+  const MPI_Aint* places;
+  const MPI_Datatype* types;
+};
+
+int blocks_of(std::span<const int> neighbors, const Side& side, std::vector<Buffer>* blocks) {
+  return equal_blocks(neighbors, side.memory, side.count, side.type, blocks);
+}
+int blocks_of(std::span<const int> neighbors, const PlacedSide& side, std::vector<Buffer>* blocks) {
+  return placed_blocks(neighbors, side.memory, side.counts, side.places, side.type, blocks);
+}
+int blocks_of(std::span<const int> neighbors, const TypedSide& side, std::vector<Buffer>* blocks) {
+  return typed_blocks(neighbors, side.memory, side.counts, side.places, side.types, blocks);
+}
+
+template <class Receive>
+int allgather_neighbors(Communicator& comm, const Side& send, const Receive& receive, MPI_Request* request) {
+  return with_neighbors(comm, request, [&](const Topology& topology, NeighborBlocks& blocks) {
+    const int code = one_block(send.memory, send.count, send.type, &blocks.sends);
+    return code == MPI_SUCCESS ? blocks_of(topology.sources, receive, &blocks.receives) : code;
+  });
+}
+
+template <class Each>
+int alltoall_neighbors(Communicator& comm, const Each& send, const Each& receive, MPI_Request* request) {
+  return with_neighbors(comm, request, [&](const Topology& topology, NeighborBlocks& blocks) {
+    const int code = blocks_of(topology.destinations, send, &blocks.sends);
+    return code == MPI_SUCCESS ? blocks_of(topology.sources, receive, &blocks.receives) : code;
+  });
+}
+
+}  // namespace
+
+namespace calls {
+
+int neighbor_allgather(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf, MPI_Count recvcount,
+                       Type& recvtype, Communicator& comm) {
+  return ineighbor_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, nullptr);
+}
+
+int ineighbor_allgather(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf, MPI_Count recvcount,
+                        Type& recvtype, Communicator& comm, MPI_Request* request) {
+  return allgather_neighbors(comm, {sendbuf, sendcount, sendtype}, Side{recvbuf, recvcount, recvtype}, request);
+}
+
+int neighbor_allgatherv(const void* sendbuf, int sendcount, Type& sendtype, void* recvbuf, const int recvcounts[],
+                        const int displs[], Type& recvtype, Communicator& comm) {
+  return ineighbor_allgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, nullptr);
+}
+
+int ineighbor_allgatherv(const void* sendbuf, int sendcount, Type& sendtype, void* recvbuf, const int recvcounts[],
+                         const int displs[], Type& recvtype, Communicator& comm, MPI_Request* request) {
+  return allgather_neighbors(comm, {sendbuf, sendcount, sendtype}, PlacedSide{recvbuf, recvcounts, displs, recvtype},
+                             request);
+}
+
+int neighbor_alltoall(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf, MPI_Count recvcount,
+                      Type& recvtype, Communicator& comm) {
+  return ineighbor_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, nullptr);
+}
+
+int ineighbor_alltoall(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf, MPI_Count recvcount,
+                       Type& recvtype, Communicator& comm, MPI_Request* request) {
+  return alltoall_neighbors(comm, Side{sendbuf, sendcount, sendtype}, Side{recvbuf, recvcount, recvtype}, request);
+}
+
+int neighbor_alltoallv(const void* sendbuf, const int sendcounts[], const int sdispls[], Type& sendtype, void* recvbuf,
+                       const int recvcounts[], const int rdispls[], Type& recvtype, Communicator& comm) {
+  return ineighbor_alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+                             nullptr);
+}
+
+int ineighbor_alltoallv(const void* sendbuf, const int sendcounts[], const int sdispls[], Type& sendtype, void* recvbuf,
+                        const int recvcounts[], const int rdispls[], Type& recvtype, Communicator& comm,
+                        MPI_Request* request) {
+  return alltoall_neighbors(comm, PlacedSide{sendbuf, sendcounts, sdispls, sendtype},
+                            PlacedSide{recvbuf, recvcounts, rdispls, recvtype}, request);
+}
+
+int neighbor_alltoallw(const void* sendbuf, const int sendcounts[], const MPI_Aint sdispls[],
+                       const MPI_Datatype sendtypes[], void* recvbuf, const int recvcounts[], const MPI_Aint rdispls[],
+                       const MPI_Datatype recvtypes[], Communicator& comm) {
+  return ineighbor_alltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+                             nullptr);
+}
+
+int ineighbor_alltoallw(const void* sendbuf, const int sendcounts[], const MPI_Aint sdispls[],
+                        const MPI_Datatype sendtypes[], void* recvbuf, const int recvcounts[], const MPI_Aint rdispls[],
+                        const MPI_Datatype recvtypes[], Communicator& comm, MPI_Request* request) {
+  return alltoall_neighbors(comm, TypedSide{sendbuf, sendcounts, sdispls, sendtypes},
+                            TypedSide{recvbuf, recvcounts, rdispls, recvtypes}, request);
+}
+
+}  // namespace calls
+}  // namespace canele::mpi
