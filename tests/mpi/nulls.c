@@ -4,31 +4,12 @@
  * is done.
  *
  * Run by ctest, alone. One thread. The list is complete, and run_mpi.py Nulls checks that: every function of mpi.h that
- * has pointers is here, or among the exceptions that it gives reasons for.
+ * has pointers is here, or in nulls_windows.c.
  */
-#include "check.h"
+#include "nulls.h"
 
-static const char *now = "none";
-
-/* Checks that the call returns MPI_ERR_ARG. */
-#define REFUSED(call)                                                             \
-  do {                                                                            \
-    int class_ = -1;                                                              \
-    now = #call;                                                                  \
-    printf("%s\n", now);                                                          \
-    fflush(stdout); /* the last line says which it was, if it crashes */          \
-    MPI_Error_class((call), &class_);                                             \
-    if (class_ != MPI_ERR_ARG) {                                                  \
-      fprintf(stderr, "%s gives class %d instead of MPI_ERR_ARG\n", now, class_); \
-      MPI_Abort(MPI_COMM_WORLD, 1);                                               \
-    }                                                                             \
-  } while (0)
-
-static int value, other, ints[4];
+static int ints[4];
 static MPI_Status status;
-static MPI_Aint address;
-static char text[MPI_MAX_ERROR_STRING];
-static const int one = 1, zero = 0;
 
 static void environment(void) {
   REFUSED(MPI_Initialized(NULL));
@@ -531,57 +512,6 @@ static void infos(void) {
   MPI_Info_free(&info);
 }
 
-static void on_error(MPI_Win *window, int *code, ...) { (void)window, (void)code; }
-
-static void windows(void) {
-  MPI_Errhandler handler;
-  const MPI_Comm world = MPI_COMM_WORLD;
-  MPI_Win window;
-  void *base;
-  REFUSED(MPI_Alloc_mem(8, MPI_INFO_NULL, NULL));
-  REFUSED(MPI_Win_create(&value, sizeof value, 1, MPI_INFO_NULL, world, NULL));
-  REFUSED(MPI_Win_allocate(8, 1, MPI_INFO_NULL, world, &base, NULL));
-  REFUSED(MPI_Win_allocate(8, 1, MPI_INFO_NULL, world, NULL, &window));
-  REFUSED(MPI_Win_allocate_shared(8, 1, MPI_INFO_NULL, world, &base, NULL));
-  REFUSED(MPI_Win_allocate_shared(8, 1, MPI_INFO_NULL, world, NULL, &window));
-  REFUSED(MPI_Win_create_dynamic(MPI_INFO_NULL, world, NULL));
-  REFUSED(MPI_Win_free(NULL));
-  MPI_Win_allocate_shared(8, 1, MPI_INFO_NULL, world, &base, &window);
-  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
-  REFUSED(MPI_Win_shared_query(window, 0, NULL, &value, &base));
-  REFUSED(MPI_Win_shared_query(window, 0, &address, NULL, &base));
-  REFUSED(MPI_Win_shared_query(window, 0, &address, &value, NULL));
-  MPI_Win_free(&window);
-  MPI_Win_create(&value, sizeof value, 1, MPI_INFO_NULL, world, &window);
-  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
-  REFUSED(MPI_Win_get_group(window, NULL));
-  REFUSED(MPI_Win_set_name(window, NULL));
-  REFUSED(MPI_Win_get_name(window, NULL, &value));
-  REFUSED(MPI_Win_get_name(window, text, NULL));
-  REFUSED(MPI_Win_get_attr(window, MPI_WIN_SIZE, NULL, &value));
-  REFUSED(MPI_Win_get_attr(window, MPI_WIN_SIZE, &base, NULL));
-  REFUSED(MPI_Win_get_info(window, NULL));
-  REFUSED(MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, NULL, NULL));
-  REFUSED(MPI_Win_free_keyval(NULL));
-  REFUSED(MPI_Win_create_errhandler(NULL, &handler));
-  REFUSED(MPI_Win_create_errhandler(on_error, NULL));
-  REFUSED(MPI_Errhandler_free(NULL));
-  REFUSED(MPI_Win_get_errhandler(window, NULL));
-  REFUSED(MPI_Win_test(window, NULL));
-  MPI_Win_fence(0, window);
-  REFUSED(MPI_Rput(&other, 1, MPI_INT, 0, 0, 1, MPI_INT, window, NULL));
-  REFUSED(MPI_Rget(&other, 1, MPI_INT, 0, 0, 1, MPI_INT, window, NULL));
-  REFUSED(MPI_Raccumulate(&other, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_SUM, window, NULL));
-  REFUSED(MPI_Rget_accumulate(&other, 1, MPI_INT, &value, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_SUM, window, NULL));
-  REFUSED(MPI_Fetch_and_op(NULL, &other, MPI_INT, 0, 0, MPI_SUM, window));
-  REFUSED(MPI_Fetch_and_op(&other, NULL, MPI_INT, 0, 0, MPI_SUM, window));
-  REFUSED(MPI_Compare_and_swap(NULL, &one, &other, MPI_INT, 0, 0, window));
-  REFUSED(MPI_Compare_and_swap(&one, NULL, &other, MPI_INT, 0, 0, window));
-  REFUSED(MPI_Compare_and_swap(&one, &zero, NULL, MPI_INT, 0, 0, window));
-  MPI_Win_fence(0, window);
-  MPI_Win_free(&window);
-}
-
 int main(int argc, char **argv) {
   start(&argc, &argv);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -602,6 +532,5 @@ int main(int argc, char **argv) {
   more_types();
   operators();
   infos();
-  windows();
   return finish();
 }
