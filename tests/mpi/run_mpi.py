@@ -261,7 +261,7 @@ class Wrappers(unittest.TestCase):
 
 
 class Nulls(unittest.TestCase):
-    """tests/mpi/nulls.c and nulls_windows.c give NULL for each argument of mpi.h that points to a result or an array."""
+    """nulls.c and nulls_windows.c give NULL for each argument of mpi.h that points to a result or an array."""
 
     def test_all_are_there(self):
         text = ""
