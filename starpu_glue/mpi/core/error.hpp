@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Errors of the MPI subset: a code with a detail for the calling thread.
+// Errors of the MPI layer: a code with a detail for the calling thread.
 //
 // Any thread; the detail is kept per thread. A code is its error class. MPI_Error_string adds the detail if the calling
 // thread's last error had that code.

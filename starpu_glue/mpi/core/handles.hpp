@@ -2,7 +2,7 @@
 //
 // HandlePool: objects of one kind named by handles. Look-up is O(1), without a lock, from any thread.
 //
-// Used for datatypes, requests, communicators, groups, operators, windows and infos of the MPI subset. Any thread may
+// Used for datatypes, requests, communicators, groups, operators, windows and infos of the MPI layer. Any thread may
 // call any function. Slots are never freed nor moved. A stale handle finds a slot of another generation and is
 // rejected, and a thread that still reads a freed slot reads valid memory. Memory stays at the highest number of
 // objects alive at once.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi.h - the MPI subset of Canelé, which StarPU, Chameleon and ordinary programs with messages, collectives and
+ * mpi.h - the MPI layer of Canelé, which StarPU, Chameleon and ordinary programs with messages, collectives and
  * windows call.
  *
  * For C and C++ programs compiled by canele-mpicc or canele-mpicxx. MPI_THREAD_MULTIPLE is always provided, so any

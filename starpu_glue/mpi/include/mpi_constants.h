@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi_constants.h - the constants of the MPI subset, with the values of the standard ABI of MPI 5.0.
+ * mpi_constants.h - the constants of MPI, with the values of the standard ABI of MPI 5.0.
  *
  * Included by mpi.h, which has the types. All are macros, because programs and configure checks test for them with
  * #ifdef. A predefined handle is a small number as a pointer; no object is there. In C++ it is no constant expression.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Non-blocking requests of the MPI subset. Usable from any thread; MPI allows one thread at a time per request.
+// Non-blocking requests of the MPI layer. Usable from any thread; MPI allows one thread at a time per request.
 //
 // The object is the slot of its handle. It is reused without being freed or zeroed. Each thread keeps some free
 // requests, so a request costs no allocation and usually touches no memory that threads share.
