@@ -241,6 +241,32 @@ static void many(void) {
   free(out);
 }
 
+/* A call that returns one status leaves its MPI_ERROR alone. One that returns several sets it. */
+static void errors_in_statuses(void) {
+  const int right = (rank_ + 1) % size_, left = (rank_ + size_ - 1) % size_;
+  int in = 0, out = rank_;
+  MPI_Request requests[2];
+  MPI_Status one, two[2];
+  one.MPI_ERROR = 77;
+  MPI_Isend(&out, 1, MPI_INT, right, 3, MPI_COMM_WORLD, &requests[0]);
+  MPI_Probe(left, 3, MPI_COMM_WORLD, &one);
+  CHECK_EQ(one.MPI_ERROR, 77);
+  MPI_Recv(&in, 1, MPI_INT, left, 3, MPI_COMM_WORLD, &one);
+  CHECK_EQ(one.MPI_ERROR, 77);
+  MPI_Wait(&requests[0], &one);
+  CHECK_EQ(one.MPI_ERROR, 77);
+  MPI_Wait(&requests[0], &one); /* null */
+  CHECK_EQ(one.MPI_ERROR, 77);
+  CHECK_EQ(one.MPI_SOURCE, MPI_ANY_SOURCE);
+  two[0].MPI_ERROR = two[1].MPI_ERROR = 77;
+  MPI_Irecv(&in, 1, MPI_INT, left, 4, MPI_COMM_WORLD, &requests[0]);
+  requests[1] = MPI_REQUEST_NULL;
+  MPI_Send(&out, 1, MPI_INT, right, 4, MPI_COMM_WORLD);
+  MPI_Waitall(2, requests, two);
+  CHECK_EQ(two[0].MPI_ERROR, MPI_SUCCESS);
+  CHECK_EQ(two[1].MPI_ERROR, MPI_SUCCESS);
+}
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   null_requests();
@@ -250,5 +276,6 @@ int main(int argc, char **argv) {
   cancel_race();
   free_early();
   many();
+  errors_in_statuses();
   return finish();
 }

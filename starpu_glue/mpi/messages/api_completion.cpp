@@ -198,6 +198,7 @@ int finish_done(int count, MPI_Request* handles, int found, int* done, int* indi
     get_active(handles[found], &request);
     const int own =
         finish(*request, outcome_of(*request), &handles[found], entry(statuses, static_cast<std::size_t>(*done)));
+    set_error(entry(statuses, static_cast<std::size_t>(*done)), own);
     if (own != MPI_SUCCESS) code = in_status(static_cast<std::size_t>(found), own);
     indices[(*done)++] = found;
     if (const int wrong = scan.find_done(found + 1, count, &found); wrong != MPI_SUCCESS) return wrong;
@@ -214,11 +215,12 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
     int own = get_active(handles[i], &request);  // fails if the program gave the handle twice in one call
     if (request == nullptr) {
       fill_empty_status(status);
+      set_error(status, own);
       if (own == MPI_SUCCESS) continue;  // null or inactive
-      if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = own;
       handles[i] = MPI_REQUEST_NULL;
     } else {
       own = finish(*request, outcome_of(*request), &handles[i], status);
+      set_error(status, own);
     }
     if (own != MPI_SUCCESS) code = in_status(static_cast<std::size_t>(i), own);
   }

@@ -49,15 +49,6 @@ namespace {
   return call.end(code, to.comm);
 }
 
-/// Fills `status` from a receive that has completed. Returns `code`.
-int receive_outcome(const Endpoint& from, int code, const canele_status_t& outcome, std::size_t room,
-                    MPI_Status* status) {
-  fill_status(*from.comm, outcome, status);
-  limit_size(outcome, room, status);
-  if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
-  return code;
-}
-
 [[gnu::noinline]] int receive_blocking(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
                                        MPI_Status* status) {
   const Call call("MPI_Recv");
@@ -79,7 +70,8 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
   if (code == MPI_SUCCESS) {
     canele_status_t outcome{};
     code = transfer.wait(&outcome);
-    receive_outcome(from, code, outcome, buffer.size(), status);
+    fill_status(*from.comm, outcome, status);
+    limit_size(outcome, buffer.size(), status);
   }
   return call.end(code, from.comm);
 }
@@ -111,7 +103,6 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
   if (status != MPI_STATUS_IGNORE && outcome.error == error) {
     fill_status(comm, outcome, status);
     limit_size(outcome, request.room, status);
-    status->MPI_ERROR = code;
   }
   const int ended = call.end(code, &comm);
   free_requests.give(request);  // last: the request keeps the communicator open

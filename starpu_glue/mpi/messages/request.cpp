@@ -78,7 +78,6 @@ void fill_status_without_message(int source, MPI_Status* status) {
   if (status == MPI_STATUS_IGNORE) return;
   status->MPI_SOURCE = source;
   status->MPI_TAG = MPI_ANY_TAG;
-  status->MPI_ERROR = MPI_SUCCESS;
   status->cancelled = 0;
   status->size = 0;
 }
@@ -296,7 +295,6 @@ int describe(Request& request, const canele_status_t& outcome, MPI_Status* statu
     code = request.has(Request::collective) ? complete_collective(outcome, request.staging)
                                             : from_status(outcome.error, outcome.source);
   }
-  if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
   return code;
 }
 
@@ -304,7 +302,6 @@ int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle
   if (RequestPool::handle_of(request) != *handle) {  // the program gave it twice in one call
     fill_empty_status(status);
     const int code = reject_request(*handle);
-    if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
     *handle = MPI_REQUEST_NULL;
     return code;
   }
@@ -363,7 +360,6 @@ void fill_status(const Communicator& comm, const canele_status_t& outcome, MPI_S
   }
   status->MPI_SOURCE = comm.ranks()->position(outcome.source);
   status->MPI_TAG = static_cast<int>(outcome.tag);
-  status->MPI_ERROR = MPI_SUCCESS;
   status->cancelled = 0;
   status->size = static_cast<MPI_Count>(outcome.length);
 }

@@ -239,6 +239,10 @@ void fill_status(const Communicator& comm, const canele_status_t& outcome, MPI_S
 /// bytes were received.
 void limit_size(const canele_status_t& outcome, std::size_t room, MPI_Status* status);
 void fill_empty_status(MPI_Status* status);
+/// Sets the error of one of several statuses. A call that returns one status must leave it alone (MPI-3.1, 3.2.5).
+inline void set_error(MPI_Status* status, int code) {
+  if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
+}
 void fill_proc_null_status(MPI_Status* status);
 
 }  // namespace canele::mpi

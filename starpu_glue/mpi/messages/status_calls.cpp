@@ -12,9 +12,11 @@ namespace canele::mpi {
 namespace {
 
 /// Fills the status of a request that is done, and keeps the request. The results of a collective are delivered once.
-void describe_kept(Request& request, MPI_Status* status) {
-  describe(request, outcome_of(request), status);
+/// Returns how it has ended.
+int describe_kept(Request& request, MPI_Status* status) {
+  const int code = describe(request, outcome_of(request), status);
   if (request.has(Request::collective)) request.staging.reset();
+  return code;
 }
 
 /// Finds an active request. Makes progress once if it is not done.
@@ -59,11 +61,8 @@ int request_get_status_all(int count, const MPI_Request array_of_requests[], int
     MPI_Status* const status = array_of_statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &array_of_statuses[i];
     Request* found = nullptr;
     get_active(array_of_requests[i], &found);
-    if (found == nullptr) {
-      fill_empty_status(status);
-    } else {
-      describe_kept(*found, status);
-    }
+    if (found == nullptr) fill_empty_status(status);
+    set_error(status, found == nullptr ? MPI_SUCCESS : describe_kept(*found, status));
   }
   return MPI_SUCCESS;
 }
@@ -99,7 +98,8 @@ int request_get_status_some(int incount, const MPI_Request array_of_requests[], 
     if (found == nullptr) continue;
     active = true;
     if (!done) continue;
-    describe_kept(*found, array_of_statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &array_of_statuses[ended]);
+    MPI_Status* const status = array_of_statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &array_of_statuses[ended];
+    set_error(status, describe_kept(*found, status));
     array_of_indices[ended++] = i;
   }
   *outcount = active ? ended : MPI_UNDEFINED;
