@@ -11,7 +11,7 @@
 #                      beside the model, millions of operations and all short sequences. Ranks killed a hundred times
 #                      per driver. Each fuzz target for 10 minutes of processor time. Every planted bug and its
 #                      catchers. StarPU's suite three times per driver, with every strategy, unbound, with hooks, over
-#                      ofi and psm2. Each source compiled on its own.
+#                      ofi and psm2. Each source compiled on its own. All of MPICH's tests in C.
 #     --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
 #     --stages         list the stages
 #     --jobs N         processes to build and test with (default: all cores)
@@ -51,9 +51,9 @@ broken=() # stages that failed: stages that build on them are not tried
 quick_stages=(packages release tidy tests)
 full_stages=(packages release install tidy unit process system simulation conformance package start asan asan-tests
   tsan tsan-tests fuzz mpich starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound launched demo flip)
-soak_stages=(packages release install starpu soak-alone soak-matching soak-simulation soak-sanitized soak-system
-  soak-mutations soak-death soak-engines soak-stress soak-nemesis soak-misfortunes soak-fuzz soak-shm soak-tcp
-  soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
+soak_stages=(packages release install starpu soak-mpich soak-alone soak-matching soak-simulation soak-sanitized
+  soak-system soak-mutations soak-death soak-engines soak-stress soak-nemesis soak-misfortunes soak-fuzz soak-shm
+  soak-tcp soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
 stages=("${full_stages[@]}")
 
 usage() {
@@ -263,10 +263,10 @@ suite() {
   count_closing_line "$log" "$status"
 }
 
-# Runs MPICH's own tests in C, from Debian's source package, on the install.
+# run_mpich STAGE ONLY: runs MPICH's own tests in C, from Debian's source package, on the install.
 run_mpich() {
-  local log=$logs/mpich.log status=0
-  streamed "$log" "$here/mpi/mpich/suite.py" --bin "$prefix/bin" --jobs "$jobs" || status=$?
+  local log=$logs/$1.log status=0
+  streamed "$log" "$here/mpi/mpich/suite.py" --bin "$prefix/bin" --jobs "$jobs" --only "$2" || status=$?
   count_closing_line "$log" "$status"
 }
 
@@ -429,7 +429,8 @@ run_stage() {
     asan-tests | tsan-tests) run_ctest "${1%-tests}" 'unit|process|mpi' $((jobs + 1)) ;; # soak-system: the others
     fuzz) run_fuzz --seed "$(seed_of_commit)" ;;
     install) install_release ;;
-    mpich) run_mpich ;;
+    mpich) run_mpich mpich '^(?!threads/(pt2pt|comm))' ;; # soak-mpich: all
+    soak-mpich) run_mpich soak-mpich '' ;;
     starpu) build_starpu ;;
     starpu-shm | starpu-tcp) suite "$1" --driver "${1#starpu-}" ;;
     examples-shm | examples-tcp) suite "$1" --examples --driver "${1#examples-}" ;;
@@ -468,7 +469,7 @@ needs() {
     tests | unit | process | system | simulation | conformance | package | install) echo release ;;
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
-    mpich | starpu) echo install ;;
+    mpich | soak-mpich | starpu) echo install ;;
     soak-death | soak-engines | soak-stress | soak-nemesis | soak-misfortunes | \
       soak-matching | soak-simulation) echo release ;;
     soak-starpu14) echo install ;;
