@@ -98,10 +98,10 @@ def function_names(chapters):
         if function.has_large_form:
             names[function.call_class].append(f"MPI_{function.name}_c")
     text = f"// {LICENSE}\n//\n// Names of the functions by class of call, made from starpu_glue/mpi/functions.\n"
-    text += "#pragma once\n\n"
+    text += "#pragma once\n\n#include <string_view>\n\n"
     text += "namespace canele::mpi {\n\n"
     for call_class in CLASSES:
-        text += f"inline constexpr char kFunctions_{call_class}[] =\n    \" \"\n"
+        text += f"inline constexpr std::string_view kFunctions_{call_class} =\n    \" \"\n"
         text += "".join(f'    "{name} "\n' for name in names[call_class]).rstrip() + ";\n"
     return text + "\n}  // namespace canele::mpi\n"
 
