@@ -28,6 +28,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -142,6 +143,17 @@ int get_type(MPI_Datatype handle, Type** found);
 void add_reference(Type& type);
 /// Drops a reference. The last one returns the type to the pool.
 void drop_reference(Type& type);
+
+struct DropReference {
+  void operator()(Type* type) const { drop_reference(*type); }
+};
+/// A reference on a type, which its end drops.
+using TypeReference = std::unique_ptr<Type, DropReference>;
+inline TypeReference reference_to(const Type& type) {
+  auto& counted = const_cast<Type&>(type);  // the count is no part of what a type describes
+  add_reference(counted);
+  return TypeReference(&counted);
+}
 
 /// Constructors. They return MPI_SUCCESS and a type with one reference, or an error code with a detail. A type that
 /// reaches beyond 63 bits is MPI_ERR_COUNT. `form` says how the program called, for MPI_Type_get_contents.

@@ -71,10 +71,6 @@ class Selection {
   canele_request_t* few_[few];  // enough for most calls; not initialised: 64 stores would cost more than most calls
 };
 
-MPI_Status* entry(MPI_Status* statuses, std::size_t i) {
-  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
-}
-
 int check_list(int count, const MPI_Request* handles) {
   if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; expected: at least 0", count);
   return count == 0 ? MPI_SUCCESS : given({{"array of requests", handles}});
@@ -196,9 +192,9 @@ int finish_done(int count, MPI_Request* handles, int found, int* done, int* indi
   for (*done = 0; found < count;) {
     Request* request = nullptr;
     get_active(handles[found], &request);
-    const int own =
-        finish(*request, outcome_of(*request), &handles[found], entry(statuses, static_cast<std::size_t>(*done)));
-    set_error(entry(statuses, static_cast<std::size_t>(*done)), own);
+    MPI_Status* const status = status_at(statuses, static_cast<std::size_t>(*done));
+    const int own = finish(*request, outcome_of(*request), &handles[found], status);
+    set_error(status, own);
     if (own != MPI_SUCCESS) code = in_status(static_cast<std::size_t>(found), own);
     indices[(*done)++] = found;
     if (const int wrong = scan.find_done(found + 1, count, &found); wrong != MPI_SUCCESS) return wrong;
@@ -210,18 +206,16 @@ int finish_done(int count, MPI_Request* handles, int found, int* done, int* indi
 int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
   int code = MPI_SUCCESS;
   for (int i = 0; i < count; ++i) {
-    MPI_Status* const status = entry(statuses, static_cast<std::size_t>(i));
+    MPI_Status* const status = status_at(statuses, static_cast<std::size_t>(i));
     Request* request = nullptr;
     int own = get_active(handles[i], &request);  // fails if the program gave the handle twice in one call
     if (request == nullptr) {
       fill_empty_status(status);
-      set_error(status, own);
-      if (own == MPI_SUCCESS) continue;  // null or inactive
-      handles[i] = MPI_REQUEST_NULL;
+      if (own != MPI_SUCCESS) handles[i] = MPI_REQUEST_NULL;  // else it is null or inactive
     } else {
       own = finish(*request, outcome_of(*request), &handles[i], status);
-      set_error(status, own);
     }
+    set_error(status, own);
     if (own != MPI_SUCCESS) code = in_status(static_cast<std::size_t>(i), own);
   }
   return code;
@@ -374,7 +368,7 @@ int find_pending(int count, const MPI_Request* handles, int first, int* found, R
 
 /// Finds a request that is not done in the whole list, beginning where the thread's last scan ended.
 int find_pending(int count, const MPI_Request* handles, int* found, Request** pending) {
-  const int from = last_found.list == handles && last_found.place < count ? last_found.place : 0;
+  const int from = first_place(count, handles);
   int code = find_pending(count, handles, from, found, pending);
   if (code == MPI_SUCCESS && *found == count && from > 0) code = find_pending(count, handles, 0, found, pending);
   last_found = {handles, *found};

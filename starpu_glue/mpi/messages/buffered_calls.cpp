@@ -11,23 +11,14 @@ namespace {
 class PersistentBuffered final : public Work {
  public:
   PersistentBuffered(const Endpoint& to, const Buffer& buffer)
-      : to_(to), buffer_(buffer), type_(const_cast<Type&>(*buffer.type)) {
-    add_reference(type_);
-  }
-  ~PersistentBuffered() override { drop_reference(type_); }
+      : to_(to), buffer_(buffer), type_(reference_to(*buffer.type)) {}
   int start(Request&) override { return send_buffered(to_, buffer_); }
 
  private:
   Endpoint to_;
   Buffer buffer_;
-  Type& type_;
+  TypeReference type_;
 };
-
-int get_send(const void* memory, MPI_Count count, Type& type, int rank, int tag, Communicator& comm, Endpoint* to,
-             Buffer* buffer) {
-  const int code = get_destination(comm, rank, tag, to);
-  return code == MPI_SUCCESS ? get_message(memory, count, type, buffer) : code;
-}
 
 }  // namespace
 
@@ -42,10 +33,8 @@ int bsend(const void* buf, MPI_Count count, Type& datatype, int dest, int tag, C
 
 int ibsend(const void* buf, MPI_Count count, Type& datatype, int dest, int tag, Communicator& comm,
            MPI_Request* request) {
-  Endpoint nobody;
-  nobody.comm = &comm;
   const int code = bsend(buf, count, datatype, dest, tag, comm);
-  return code == MPI_SUCCESS ? start_send(nobody, bytes_buffer(nullptr, 0), false, request) : code;
+  return code == MPI_SUCCESS ? start_ended(comm, request) : code;
 }
 
 int bsend_init(const void* buf, MPI_Count count, Type& datatype, int dest, int tag, Communicator& comm,

@@ -11,10 +11,8 @@ namespace canele::mpi {
 namespace {
 
 int duplicate_with_request(Communicator& comm, const InfoPairs& hints, MPI_Comm* newcomm, MPI_Request* request) {
-  Endpoint nowhere;
-  nowhere.comm = &comm;
   MPI_Request started = MPI_REQUEST_NULL;
-  int code = start_send(nowhere, bytes_buffer(nullptr, 0), false, &started);
+  int code = start_ended(comm, &started);
   if (code != MPI_SUCCESS) return code;
   code = duplicate_at_once(comm, hints, newcomm);
   if (code == MPI_SUCCESS) {

@@ -15,13 +15,7 @@ namespace {
 
 class Exchange final : public Work {
  public:
-  Exchange(const Endpoint& from, const Buffer& to) : from_(from), room_(to.size()), type_(const_cast<Type&>(*to.type)) {
-    add_reference(type_);
-  }
-  ~Exchange() override {
-    drop_reference(type_);
-    if (sent_type_ != nullptr) drop_reference(*sent_type_);
-  }
+  Exchange(const Endpoint& from, const Buffer& to) : from_(from), room_(to.size()), type_(reference_to(*to.type)) {}
 
   /// Copies the data to send, which the receive overwrites. Throws std::bad_alloc.
   Buffer copy(const Buffer& data) {
@@ -39,8 +33,7 @@ class Exchange final : public Work {
       receive_code_ = receive_.receive(from_.comm->messages(), from_.world_rank, from_.tag, from_.mask, incoming);
     }
     if (!to.is_proc_null()) {
-      sent_type_ = const_cast<Type*>(outgoing.type);
-      add_reference(*sent_type_);
+      sent_type_ = reference_to(*outgoing.type);
       send_code_ = send_.send(to.comm->messages(), to.world_rank, to.tag, outgoing, false);
     }
     const bool receives = !from_.is_proc_null() && receive_code_ == MPI_SUCCESS;
@@ -81,8 +74,7 @@ class Exchange final : public Work {
 
   Endpoint from_;
   std::size_t room_;
-  Type& type_;
-  Type* sent_type_ = nullptr;
+  TypeReference type_, sent_type_;
   Request* request_ = nullptr;
   std::unique_ptr<char[]> packed_;
   Transfer send_, receive_;
@@ -118,8 +110,7 @@ namespace calls {
 int rsend(const void* buf, MPI_Count count, Type& datatype, int dest, int tag, Communicator& comm) {
   Endpoint to;
   Buffer buffer;
-  int code = get_destination(comm, dest, tag, &to);
-  if (code == MPI_SUCCESS) code = get_message(buf, count, datatype, &buffer);
+  int code = get_send(buf, count, datatype, dest, tag, comm, &to, &buffer);
   if (code != MPI_SUCCESS || to.is_proc_null()) return code;
   const InUse in_use(comm);
   Transfer transfer;
@@ -131,8 +122,7 @@ int irsend(const void* buf, MPI_Count count, Type& datatype, int dest, int tag, 
            MPI_Request* request) {
   Endpoint to;
   Buffer buffer;
-  int code = get_destination(comm, dest, tag, &to);
-  if (code == MPI_SUCCESS) code = get_message(buf, count, datatype, &buffer);
+  const int code = get_send(buf, count, datatype, dest, tag, comm, &to, &buffer);
   return code == MPI_SUCCESS ? start_send(to, buffer, false, request) : code;
 }
 

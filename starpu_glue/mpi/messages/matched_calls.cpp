@@ -73,10 +73,8 @@ int imrecv(void* buf, MPI_Count count, Type& datatype, MPI_Message* message, MPI
   Buffer buffer;
   if (const int code = get_message(buf, count, datatype, &buffer); code != MPI_SUCCESS) return code;
   if (*message == MPI_MESSAGE_NO_PROC) {
-    Endpoint nobody;
-    nobody.comm = world();
     *message = MPI_MESSAGE_NULL;
-    return start_receive(nobody, buffer, request);
+    return start_ended(*world(), request);
   }
   Message* const found = messages_pool.find(*message);
   if (found == nullptr) {

@@ -16,10 +16,7 @@ namespace {
 class PersistentMessage : public Work {
  public:
   PersistentMessage(const Endpoint& peer, const Buffer& buffer)
-      : peer_(peer), type_(*const_cast<Type*>(buffer.type)), session_(peer.comm->messages()) {
-    add_reference(type_);
-  }
-  ~PersistentMessage() override { drop_reference(type_); }
+      : peer_(peer), type_(reference_to(*buffer.type)), session_(peer.comm->messages()) {}
 
   /// Describes the data. The description refers to the request, which does not move.
   void describe_data(Request& request, const Buffer& buffer) {
@@ -30,7 +27,7 @@ class PersistentMessage : public Work {
 
  protected:
   Endpoint peer_;
-  Type& type_;
+  TypeReference type_;
   canele_session_t* session_;
   canele_data_t data_{};
 };
@@ -84,8 +81,7 @@ int make_send(const void* memory, MPI_Count count, Type& type, int rank, int tag
               MPI_Request* handle) {
   Endpoint to;
   Buffer buffer;
-  int code = get_destination(comm, rank, tag, &to);
-  if (code == MPI_SUCCESS) code = get_message(memory, count, type, &buffer);
+  const int code = get_send(memory, count, type, rank, tag, comm, &to, &buffer);
   if (code != MPI_SUCCESS) return code;
   return make_request(to, buffer, false, std::make_unique<PersistentSend>(to, buffer, synchronous), handle);
 }
@@ -138,8 +134,7 @@ int recv_init(void* buf, MPI_Count count, Type& datatype, int source, int tag, C
               MPI_Request* request) {
   Endpoint from;
   Buffer buffer;
-  int code = get_source(comm, source, tag, &from);
-  if (code == MPI_SUCCESS) code = get_message(buf, count, datatype, &buffer);
+  const int code = get_receive(buf, count, datatype, source, tag, comm, &from, &buffer);
   if (code != MPI_SUCCESS) return code;
   return make_request(from, buffer, true, std::make_unique<PersistentReceive>(from, buffer), request);
 }

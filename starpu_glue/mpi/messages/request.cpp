@@ -178,6 +178,18 @@ int get_message(const void* memory, std::int64_t count, Type& type, Buffer* buff
   return MPI_SUCCESS;
 }
 
+int get_send(const void* memory, std::int64_t count, Type& type, int rank, int tag, Communicator& comm, Endpoint* to,
+             Buffer* buffer) {
+  const int code = get_destination(comm, rank, tag, to);
+  return code == MPI_SUCCESS ? get_message(memory, count, type, buffer) : code;
+}
+
+int get_receive(void* memory, std::int64_t count, Type& type, int rank, int tag, Communicator& comm, Endpoint* from,
+                Buffer* buffer) {
+  const int code = get_source(comm, rank, tag, from);
+  return code == MPI_SUCCESS ? get_message(memory, count, type, buffer) : code;
+}
+
 int start_send(const Endpoint& to, const Buffer& buffer, bool synchronous, MPI_Request* handle) {
   Request* request = nullptr;
   int code = new_request(to, buffer, false, &request);
@@ -195,6 +207,12 @@ int start_receive(const Endpoint& from, const Buffer& buffer, MPI_Request* handl
     code = request->receive(from.comm->messages(), from.world_rank, from.tag, from.mask, buffer);
   }
   return publish_request(*request, code, handle);
+}
+
+int start_ended(Communicator& comm, MPI_Request* handle) {
+  Request* request = nullptr;
+  const int code = take_request(comm, false, Request::proc_null, &request);
+  return code == MPI_SUCCESS ? publish_request(*request, code, handle) : code;
 }
 
 int new_collective(Communicator& comm, Request** made) { return take_request(comm, false, Request::collective, made); }
@@ -260,7 +278,7 @@ int reject_request(MPI_Request handle) {
 }
 
 void finish_flags(Request& request) {
-  if (request.has(Request::profiled)) request.started.completed();
+  note_end(request);
   if (request.has(Request::typed)) drop_reference(*request.type);
   if (request.has(Request::collective)) request.staging.reset();
   if (request.has(Request::persistent) || request.has(Request::special)) delete request.work;

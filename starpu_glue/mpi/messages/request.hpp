@@ -159,10 +159,16 @@ int get_source(MPI_Comm comm, int rank, int tag, Endpoint* endpoint);
 int get_message(const void* memory, std::int64_t count, Type& type, Buffer* buffer);
 int get_destination(Communicator& comm, int rank, int tag, Endpoint* endpoint);
 int get_source(Communicator& comm, int rank, int tag, Endpoint* endpoint);
+int get_send(const void* memory, std::int64_t count, Type& type, int rank, int tag, Communicator& comm, Endpoint* to,
+             Buffer* buffer);
+int get_receive(void* memory, std::int64_t count, Type& type, int rank, int tag, Communicator& comm, Endpoint* from,
+                Buffer* buffer);
 
 /// These functions post a message. They return MPI codes.
 int start_send(const Endpoint& to, const Buffer& buffer, bool synchronous, MPI_Request* handle);
 int start_receive(const Endpoint& from, const Buffer& buffer, MPI_Request* handle);
+/// Makes a request that is complete from the start, like that of a message to MPI_PROC_NULL.
+int start_ended(Communicator& comm, MPI_Request* handle);
 
 /// Makes a request for a collective. The caller starts it with `engine` and `staging`, and then calls publish_request.
 int new_collective(Communicator& comm, Request** made);
@@ -222,7 +228,7 @@ int describe(Request& request, const canele_status_t& outcome, MPI_Status* statu
 /// Like describe(), and ends this use of the request: frees it and sets *handle to null, or makes it inactive.
 int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle, MPI_Status* status);
 
-/// Waits for the request of a blocking call, which nobody else knows.
+/// Waits for the request of a blocking call. No other thread has its handle.
 int wait_and_finish(MPI_Request* handle, MPI_Status* status);
 
 /// Delivers the results of a finalized collective, or tells why it failed. Returns an MPI code.
@@ -244,5 +250,9 @@ inline void set_error(MPI_Status* status, int code) {
   if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
 }
 void fill_proc_null_status(MPI_Status* status);
+/// Returns one of several statuses, which may be MPI_STATUSES_IGNORE.
+inline MPI_Status* status_at(MPI_Status* statuses, std::size_t index) {
+  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + index;
+}
 
 }  // namespace canele::mpi

@@ -58,7 +58,7 @@ int request_get_status_all(int count, const MPI_Request array_of_requests[], int
   }
   *flag = all ? 1 : 0;
   for (int i = 0; all && i < count; ++i) {
-    MPI_Status* const status = array_of_statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &array_of_statuses[i];
+    MPI_Status* const status = status_at(array_of_statuses, static_cast<std::size_t>(i));
     Request* found = nullptr;
     get_active(array_of_requests[i], &found);
     if (found == nullptr) fill_empty_status(status);
@@ -98,7 +98,7 @@ int request_get_status_some(int incount, const MPI_Request array_of_requests[], 
     if (found == nullptr) continue;
     active = true;
     if (!done) continue;
-    MPI_Status* const status = array_of_statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &array_of_statuses[ended];
+    MPI_Status* const status = status_at(array_of_statuses, static_cast<std::size_t>(ended));
     set_error(status, describe_kept(*found, status));
     array_of_indices[ended++] = i;
   }
