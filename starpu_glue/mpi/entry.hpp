@@ -33,12 +33,6 @@ inline const Communicator* comm_behind(const MPI_Comm* handle) {
   return handle == nullptr ? nullptr : find_communicator(*handle);
 }
 
-/// Returns the integer of a handle: the same for all kinds of handles, in C and in Fortran.
-template <class Handle>
-int to_integer(Handle handle) {
-  return static_cast<int>(handle_bits(handle));
-}
-
 /// Performs a call. Memory that runs out in it is an error of the call: no exception may leave the library.
 template <class Perform>
 int without_memory_error(Perform perform) {

@@ -6,6 +6,10 @@
 
 #include "check.h"
 
+#ifdef CANELE_MPI
+#include "mpi1.h"
+#endif
+
 static int class_of(int code) {
   int result;
   MPI_Error_class(code, &result);
@@ -177,11 +181,7 @@ static void codes(void) {
 }
 
 #ifdef CANELE_MPI
-/* Names of MPI-1 that mpi.h does not have any more: programs that declare them, and old libraries, still link. */
-int MPI_Errhandler_create(MPI_Comm_errhandler_function *function, MPI_Errhandler *handler);
-int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler handler);
-int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *handler);
-
+/* Programs that declare the names of MPI-1, and old libraries, still link. */
 static void old_names(void) {
   MPI_Errhandler mine, found;
   MPI_Errhandler_create(on_error, &mine);

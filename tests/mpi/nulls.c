@@ -8,6 +8,8 @@
  */
 #include "nulls.h"
 
+#include "mpi1.h"
+
 static int ints[4];
 static MPI_Status status;
 
@@ -31,10 +33,6 @@ static void environment(void) {
   CHECK_EQ(MPI_Error_class(MPI_ERR_ARG, NULL), MPI_ERR_ARG);
   REFUSED(MPI_Get_address(&value, NULL));
 }
-
-/* Names of MPI-1 that mpi.h does not have any more. */
-int MPI_Errhandler_create(MPI_Comm_errhandler_function *function, MPI_Errhandler *handler);
-int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *handler);
 
 static void on_comm_error(MPI_Comm *comm, int *code, ...) { (void)comm, (void)code; }
 
@@ -414,16 +412,6 @@ static void types(void) {
   REFUSED(MPI_Pack_external_size(NULL, 1, MPI_INT, &place));
   REFUSED(MPI_Pack_external_size("external32", 1, MPI_INT, NULL));
 }
-
-/* The functions of MPI-1, which mpi.h does not declare. */
-int MPI_Address(void *location, MPI_Aint *address);
-int MPI_Type_extent(MPI_Datatype datatype, MPI_Aint *extent);
-int MPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement);
-int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement);
-int MPI_Type_struct(int count, const int lengths[], const MPI_Aint places[], const MPI_Datatype types[],
-                    MPI_Datatype *made);
-int MPI_Type_hvector(int count, int length, MPI_Aint stride, MPI_Datatype type, MPI_Datatype *made);
-int MPI_Type_hindexed(int count, const int lengths[], const MPI_Aint places[], MPI_Datatype type, MPI_Datatype *made);
 
 static void more_types(void) {
   MPI_Datatype type;

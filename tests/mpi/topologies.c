@@ -207,7 +207,7 @@ static void adjacent_graphs(void) {
   CHECK(ws[0] == 77 && wd[0] == 77);
   MPI_Comm_free(&graph);
 
-  /* Nobody has edges: with weights, and without. */
+  /* No rank has edges: with weights, and without. */
   MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 0, NULL, MPI_WEIGHTS_EMPTY, 0, NULL, MPI_WEIGHTS_EMPTY, MPI_INFO_NULL,
                                  0, &graph);
   MPI_Dist_graph_neighbors_count(graph, &a, &b, &weighted);

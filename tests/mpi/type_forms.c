@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Forms of the datatype functions: for large counts, of MPI-1, and those that find a predefined type.
- *
- * The functions of MPI-1 are declared here, as in old programs: mpi.h does not have them.
  */
 #include <limits.h>
 #include <stddef.h>
@@ -10,14 +8,7 @@
 #include "check.h"
 
 #ifdef CANELE_MPI
-int MPI_Address(void *location, MPI_Aint *address);
-int MPI_Type_extent(MPI_Datatype datatype, MPI_Aint *extent);
-int MPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement);
-int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement);
-int MPI_Type_struct(int count, const int lengths[], const MPI_Aint places[], const MPI_Datatype types[],
-                    MPI_Datatype *made);
-int MPI_Type_hvector(int count, int length, MPI_Aint stride, MPI_Datatype type, MPI_Datatype *made);
-int MPI_Type_hindexed(int count, const int lengths[], const MPI_Aint places[], MPI_Datatype type, MPI_Datatype *made);
+#include "mpi1.h"
 #endif
 
 static const MPI_Count huge = (MPI_Count)1 << 40;

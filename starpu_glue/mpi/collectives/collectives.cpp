@@ -93,9 +93,9 @@ int check_apart(const CallBuffer& block, const CallBuffer& all, int ranks) {
 /// The same for blocks of different lengths: the block must not begin where one of them does. Their types are valid.
 int check_apart(const CallBuffer& block, const CallBufferV& all, int ranks) {
   if (block.memory == nullptr || block.count == 0) return MPI_SUCCESS;
+  const std::ptrdiff_t step = all.types != nullptr ? 1 : find_type(all.type)->extent();
   for (int rank = 0; rank < ranks; ++rank) {
     if (all.counts[rank] == 0) continue;
-    const std::ptrdiff_t step = all.types != nullptr ? 1 : find_type(all.type)->extent();
     if (block.memory == static_cast<const char*>(all.memory) + all.places[rank] * step) return reject_alias();
   }
   return MPI_SUCCESS;

@@ -50,8 +50,7 @@ int comm_split(Communicator& comm, int color, int key, MPI_Comm* newcomm) {
 int comm_split_type(Communicator& comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
   if (split_type != MPI_COMM_TYPE_SHARED && split_type != MPI_UNDEFINED)
     return fail(MPI_ERR_ARG, "the type is %d; expected: MPI_COMM_TYPE_SHARED or MPI_UNDEFINED", split_type);
-  InfoPairs hints;  // none is known
-  const int code = hint_pairs(info, &hints);
+  const int code = check_hints(info);
   return code == MPI_SUCCESS ? split_by_memory(comm, split_type == MPI_COMM_TYPE_SHARED, key, newcomm) : code;
 }
 

@@ -34,10 +34,6 @@ void drop_use(int keyval) {
   if (--key->uses == 0) keyvals_pool.release(keyval);
 }
 
-auto place_of(auto& list, int keyval) {
-  return std::find_if(list.begin(), list.end(), [keyval](const auto& one) { return one.keyval == keyval; });
-}
-
 /// Asks the program's function for the value in a duplicate. Returns its code.
 int call_copy(const Keyval& key, const Object& object, int keyval, void* value, void** copied, int* flag) {
   return with_handle(object, [&]<class Handle>(Handle handle) {
@@ -78,15 +74,22 @@ int free_keyval(ObjectKind kind, int* keyval) {
   return MPI_SUCCESS;
 }
 
+Attributes::One* Attributes::find(int keyval) const {
+  List* const list = list_.load(std::memory_order_relaxed);
+  if (list == nullptr) return nullptr;
+  const auto place =
+      std::find_if(list->begin(), list->end(), [keyval](const One& one) { return one.keyval == keyval; });
+  return place == list->end() ? nullptr : &*place;
+}
+
 /// Adds an attribute. Sets *is_there instead if the object has one with that key.
 int Attributes::append(const Object& object, int keyval, void* value, bool* is_there) {
   const std::lock_guard guard(attributes_lock);
   Keyval* const key = find_keyval(object.kind, keyval);
   if (key == nullptr) return no_such_keyval(object.kind, keyval);
-  List* list = list_.load(std::memory_order_relaxed);
-  *is_there = list != nullptr && place_of(*list, keyval) != list->end();
+  *is_there = find(keyval) != nullptr;
   if (*is_there) return MPI_SUCCESS;
-  if (list == nullptr) {
+  if (List* const list = list_.load(std::memory_order_relaxed); list == nullptr) {
     auto made = std::make_unique<List>();
     made->push_back({keyval, value});
     list_.store(made.release(), std::memory_order_relaxed);
@@ -121,13 +124,9 @@ int Attributes::set(const Object& object, int keyval, void* value) {
 int Attributes::get(const Object& object, int keyval, void* value, int* flag) const {
   const std::lock_guard guard(attributes_lock);
   if (find_keyval(object.kind, keyval) == nullptr) return no_such_keyval(object.kind, keyval);
-  const List* const list = list_.load(std::memory_order_relaxed);
-  *flag = 0;
-  if (list == nullptr) return MPI_SUCCESS;
-  const auto place = place_of(*list, keyval);
-  if (place == list->end()) return MPI_SUCCESS;
-  *flag = 1;
-  std::memcpy(value, &place->value, sizeof place->value);  // the caller gives the address of a pointer
+  const One* const one = find(keyval);
+  *flag = one != nullptr ? 1 : 0;
+  if (one != nullptr) std::memcpy(value, &one->value, sizeof one->value);  // the caller gives the address of a pointer
   return MPI_SUCCESS;
 }
 
@@ -138,19 +137,17 @@ int Attributes::remove(const Object& object, int keyval) {
     const std::lock_guard guard(attributes_lock);
     const Keyval* const found = find_keyval(object.kind, keyval);
     if (found == nullptr) return no_such_keyval(object.kind, keyval);
-    const List* const list = list_.load(std::memory_order_relaxed);
-    const auto place = list == nullptr ? List::const_iterator() : place_of(*list, keyval);
-    if (list == nullptr || place == list->end())
-      return fail(MPI_ERR_KEYVAL, "the object has no attribute 0x%x", static_cast<unsigned>(keyval));
+    const One* const one = find(keyval);
+    if (one == nullptr) return fail(MPI_ERR_KEYVAL, "the object has no attribute 0x%x", static_cast<unsigned>(keyval));
     key = *found;
-    value = place->value;
+    value = one->value;
   }
   if (const int code = call_delete(key, object, keyval, value); code != MPI_SUCCESS) return code;
   const std::lock_guard guard(attributes_lock);
+  const One* const one = find(keyval);
+  if (one == nullptr) return MPI_SUCCESS;  // the program's function has deleted it itself
   List* const list = list_.load(std::memory_order_relaxed);
-  const auto place = list == nullptr ? List::iterator() : place_of(*list, keyval);
-  if (list == nullptr || place == list->end()) return MPI_SUCCESS;  // the program's function has deleted it itself
-  list->erase(place);
+  list->erase(list->begin() + (one - list->data()));
   if (list->empty()) {
     list_.store(nullptr, std::memory_order_relaxed);
     delete list;

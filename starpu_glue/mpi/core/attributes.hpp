@@ -79,6 +79,8 @@ class Attributes {
   using List = std::vector<One>;
 
   int append(const Object& object, int keyval, void* value, bool* is_there);
+  /// Finds the attribute of a key; nullptr if there is none. Under the lock.
+  One* find(int keyval) const;
   List copy() const;
 
   std::atomic<List*> list_{nullptr};  ///< changed under the lock

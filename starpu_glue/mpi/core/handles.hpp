@@ -73,6 +73,12 @@ std::size_t handle_bits(Handle handle) {
     return static_cast<std::uint32_t>(handle);
   }
 }
+
+/// Returns the integer of a handle: the same for all kinds of handles, in C and in Fortran.
+template <class Handle>
+int to_integer(Handle handle) {
+  return static_cast<int>(handle_bits(handle));
+}
 /// Returns the handle of a word.
 template <class Handle>
 Handle to_handle(int word) {

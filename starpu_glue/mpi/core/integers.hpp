@@ -21,7 +21,7 @@ enum class Form : bool { small, large };
 class Integers {
  public:
   Integers() = default;
-  /// The length is 0 if nobody knows it; then only the caller knows which indexes exist.
+  /// The length is 0 if it is unknown. Then only the caller knows which indexes exist.
   Integers(const int* values, std::int64_t length) : small_(values), length_(static_cast<std::size_t>(length)) {}
   Integers(const std::int64_t* values, std::int64_t length)
       : large_(values), length_(static_cast<std::size_t>(length)) {}

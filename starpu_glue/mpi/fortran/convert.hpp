@@ -35,16 +35,13 @@
 
 /// The common blocks of mpif.h.
 CANELE_FORTRAN MPI_Fint canele_mpi_bottom_, canele_mpi_in_place_, canele_mpi_unweighted_, canele_mpi_weights_empty_;
-CANELE_FORTRAN MPI_Fint canele_mpi_status_ignore_[8], canele_mpi_statuses_ignore_[8];
+CANELE_FORTRAN MPI_Fint canele_mpi_status_ignore_[MPI_F_STATUS_SIZE];
+CANELE_FORTRAN MPI_Fint canele_mpi_statuses_ignore_[MPI_F_STATUS_SIZE];
 
 namespace canele::mpi::fortran {
 
 using mpi::to_handle;
-
-template <class Handle>
-MPI_Fint to_number(Handle handle) {
-  return static_cast<MPI_Fint>(handle_bits(handle));
-}
+using mpi::to_integer;
 
 inline void* to_buffer(void* data) {
   if (data == &canele_mpi_bottom_) return MPI_BOTTOM;
@@ -57,7 +54,8 @@ inline MPI_Fint* to_weights(MPI_Fint* weights) {
 }
 
 /// A status in Fortran is an array of as many integers as a status in C has.
-static_assert(sizeof(MPI_Status) == 8 * sizeof(MPI_Fint) && alignof(MPI_Status) == alignof(MPI_Fint));
+static_assert(sizeof(MPI_Status) == MPI_F_STATUS_SIZE * sizeof(MPI_Fint));
+static_assert(alignof(MPI_Status) == alignof(MPI_Fint));
 inline MPI_Status* to_status(MPI_Fint* status) {
   return status == canele_mpi_status_ignore_ ? MPI_STATUS_IGNORE : reinterpret_cast<MPI_Status*>(status);
 }
@@ -100,7 +98,7 @@ class Handles {
   }
   Handle* get() { return handles_.data(); }
   void write_back(MPI_Fint* numbers) const {
-    for (std::size_t i = 0; i < handles_.size(); ++i) numbers[i] = to_number(handles_[i]);
+    for (std::size_t i = 0; i < handles_.size(); ++i) numbers[i] = to_integer(handles_[i]);
   }
 
  private:

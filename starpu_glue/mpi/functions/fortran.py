@@ -110,7 +110,7 @@ class Argument:
         """The statements after the call: (whether they are for success only, statement)."""
         one, name = self.one, self.name
         if one.kind in table.HANDLES and one.direction != "in":
-            text = f"c_{name}.write_back({name});" if one.is_array else f"*{name} = to_number(c_{name});"
+            text = f"c_{name}.write_back({name});" if one.is_array else f"*{name} = to_integer(c_{name});"
             return [(one.direction == "out", text)]
         if one.kind == "text" and one.direction == "out":
             return [(True, f"c_{name}.write({name});")]

@@ -37,15 +37,14 @@ OBJECTS = {
 HANDLER_KINDS = ("comm", "any_comm", "win")
 
 
-def wrap(head, parts, tail, indent=None):
+def wrap(head, parts, tail):
     """Returns head + parts + tail as lines, broken between parts, as clang-format does it."""
-    indent = len(head) if indent is None else indent
     lines, line = [], head
     for i, part in enumerate(parts):
         text = part + (", " if i + 1 < len(parts) else tail)
         if len(line) + len(text.rstrip()) > COLUMNS and line.strip() != head.strip():
             lines.append(line.rstrip())
-            line = " " * indent
+            line = " " * len(head)
         line += text
     return "\n".join(lines + [(line if parts else head + tail).rstrip()])
 

@@ -69,6 +69,11 @@ int hint_pairs(MPI_Info handle, InfoPairs* pairs) {
   return handle == MPI_INFO_NULL ? MPI_SUCCESS : info_pairs(handle, pairs);
 }
 
+int check_hints(MPI_Info handle) {
+  InfoPairs hints;
+  return hint_pairs(handle, &hints);
+}
+
 int set_info(MPI_Info handle, const char* key, const char* value) {
   if (const int code = check_info_key(key); code != MPI_SUCCESS) return code;
   const std::size_t length = strnlen(value, MPI_MAX_INFO_VAL);

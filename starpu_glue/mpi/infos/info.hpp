@@ -24,6 +24,8 @@ int free_info(MPI_Info* handle);
 int info_pairs(MPI_Info handle, InfoPairs* pairs);
 /// Copies the pairs of a hint. MPI_INFO_NULL has none.
 int hint_pairs(MPI_Info handle, InfoPairs* pairs);
+/// Checks hints of which none is known.
+int check_hints(MPI_Info handle);
 int set_info(MPI_Info handle, const char* key, const char* value);
 int delete_info(MPI_Info handle, const char* key);
 

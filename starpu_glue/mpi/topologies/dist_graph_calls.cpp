@@ -115,11 +115,6 @@ int exchange_edges(Communicator& comm, const NamedEdges& edges, std::vector<Edge
       canele_ialltoall(comm.group(), ends.data(), &out, told->data(), &in, &blocking_options, nullptr));
 }
 
-int check_hints(MPI_Info info) {
-  InfoPairs hints;  // none is known
-  return hint_pairs(info, &hints);
-}
-
 /// Writes as much of a list as there is room for.
 int give_part(const char* name, std::span<const int> list, int room, int* to) {
   if (room < 0) return fail(MPI_ERR_ARG, "the length of %s is %d; expected: at least 0", name, room);

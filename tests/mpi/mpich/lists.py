@@ -16,7 +16,6 @@ PARTS = ("attr", "basic", "coll", "comm", "datatype", "errhan", "group", "info",
          "rma", "topo", "errors/attr", "errors/basic", "errors/coll", "errors/comm", "errors/datatype", "errors/group",
          "errors/init", "errors/pt2pt", "errors/rma", "errors/topo", "threads/comm", "threads/init", "threads/mpi_t",
          "threads/part", "threads/pt2pt", "threads/rma")
-VERDICTS = ("", "TestStatus", "TestErrFatal", "TestStatusNoErrors", "TestAllowWarnings", "TestBench")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,9 +28,8 @@ class Line:
     arguments: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     limit: float = LIMIT_S
-    verdict: str = ""  # how the output is judged: one of VERDICTS
+    verdict: str = ""  # the function of MPICH's runtests that judges the output
     memory: float = 0  # GB that it needs
-    fails_everywhere: bool = False  # MPICH says that it fails
 
     @property
     def name(self) -> str:
@@ -50,7 +48,7 @@ def read_line(part: str, text: str) -> Line | None:
         return tuple(value for name, value in options if name == wanted)
 
     return Line(part, words[0], ranks, values("arg"), values("env"), max([LIMIT_S, *map(float, values("timeLimit"))]),
-                next(iter(values("resultTest")), ""), max([0.0, *map(float, values("mem"))]), bool(values("xfail")))
+                next(iter(values("resultTest")), ""), max([0.0, *map(float, values("mem"))]))
 
 
 def read_lists(sources: pathlib.Path) -> list[Line]:
