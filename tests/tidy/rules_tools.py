@@ -13,9 +13,12 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 CACHE = "build/tidy/headers.json"
 STANDARD = "build/tidy/standard.hpp"
+GENERATOR = "starpu_glue/mpi/functions/generate.py"
+GENERATED = "build/tidy/generated"  # what the generator makes, apart from every build
 STANDARD_HEADERS = (
     "algorithm array atomic chrono cstdint cstring deque functional map memory mutex optional span string thread "
     "unordered_map utility vector"
@@ -44,8 +47,20 @@ def glue_include_flags(tree):
     return [f"-I{directory}" for directory in sorted(directories)]
 
 
+def generate_headers(tree):
+    """Makes the headers that the build generates, and returns a hash of them. Without the generator there are none."""
+    digest = hashlib.sha256()
+    if (tree.root / GENERATOR).exists():
+        subprocess.run([sys.executable, "-B", GENERATOR, GENERATED], cwd=tree.root, check=True)
+        for path in sorted((tree.root / GENERATED).rglob("*.h*")):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest
+
+
 def common_flags(tree):
-    return ["-Wall", "-Wextra", "-Werror", "-I.", "-Icomm/include", *glue_include_flags(tree), *pkg_config_flags()]
+    generated = [f"-I{GENERATED}", f"-I{GENERATED}/include"]
+    own = ["-I.", "-Icomm/include", *glue_include_flags(tree), *generated]
+    return ["-Wall", "-Wextra", "-Werror", *own, *pkg_config_flags()]
 
 
 def cxx(*options):
@@ -69,9 +84,9 @@ def header_commands(file, flags, standard):
     return [cxx("-x", "c++", "-fsyntax-only", *flags, *standard)]
 
 
-def fingerprint(tree, file):
-    """Returns a hash of the header and of all that it includes from the repository."""
-    digest = hashlib.sha256()
+def fingerprint(tree, file, generated):
+    """Returns a hash of the generated headers, of this header and of all that it includes from the repository."""
+    digest = generated.copy()
     for member in sorted(tree.with_included(file), key=lambda member: member.path):
         digest.update(member.path.encode() + b"\0" + member.text.encode() + b"\0")
     return digest.hexdigest()
@@ -109,7 +124,8 @@ def check_headers(tree):
         cache = json.loads(cache_file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         cache = {}
-    prints = {file.path: fingerprint(tree, file) for file in headers}
+    generated = generate_headers(tree)
+    prints = {file.path: fingerprint(tree, file, generated) for file in headers}
     stale = [file for file in headers if cache.get(file.path) != prints[file.path]]
     flags = common_flags(tree)
     standard = precompile_standard(tree) if len(stale) > MANY else []
