@@ -42,7 +42,7 @@ std::string audit_credit(comm::Engine& engine) {
   bool dropping = false;  // a group that has ended holds what it is about to drop
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
     const auto* const group = static_cast<const comm::collectives::Group*>(engine.sessions.at(i).collectives.get());
-    dropping = dropping || (group != nullptr && group->failed());
+    dropping = dropping || (group != nullptr && group->has_ended());
     engine.matcher.each_unexpected(engine.sessions.at(i).match, [&](const comm::UnexpectedNode& node) {
       const auto& message = static_cast<const comm::Message&>(node);
       if (message.charged()) stored[engine.peers[message.source]] += message.credit_cost();

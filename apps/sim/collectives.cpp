@@ -32,16 +32,20 @@ struct Round {
   Operation operation = Operation::barrier;
   std::size_t count = 0;  ///< words of a block
   int algorithm = 0;
+  int odd_position = -1;      ///< gives another number of words than the others; -1: none
+  std::size_t odd_count = 0;  ///< that number
+  std::size_t count_of(int p) const { return p == odd_position ? odd_count : count; }
   /// An alltoall among neighbours only.
   bool is_sparse() const { return operation == Operation::alltoall && algorithm == 0 && number % 2 != 0; }
   /// Returns true if position p sends to position q.
   bool has_edge(int p, int q) const { return !is_sparse() || (3 * p + 5 * q + number) % 4 != 0; }
 };
 
-/// What all ranks do, drawn once.
+/// What all ranks do, drawn once; and which groups they have revoked.
 struct CollectivePlan {
   std::vector<int> some;  ///< ranks of the second group; the first group has all ranks
   std::vector<Round> rounds;
+  mutable bool revoked[2] = {false, false};  ///< by group: a rank has revoked it
 
   CollectivePlan(int ranks, int wanted, Dice dice) {
     for (int rank = 0; rank < ranks; ++rank) {
@@ -64,7 +68,18 @@ struct CollectivePlan {
     const auto algorithm = static_cast<Algorithm>(dice.under(comm::collectives::algorithms));
     if (dice.under(2) == 0 && comm::collectives::has(round.operation, algorithm))
       round.algorithm = static_cast<int>(algorithm);
+    if (dice.under(8) == 0) disagree(round, size, dice);
     return round;
+  }
+  /// Makes one position disagree with the others. By the flat algorithm, and with messages in one piece, all positions
+  /// still send and expect the same messages.
+  static void disagree(Round& round, std::size_t size, Dice& dice) {
+    constexpr std::uint64_t most = 300;
+    if (round.operation == Operation::barrier || !comm::collectives::has(round.operation, Algorithm::flat)) return;
+    round.algorithm = static_cast<int>(Algorithm::flat);
+    round.odd_position = static_cast<int>(dice.under(size));
+    round.count = dice.between(1, most);
+    round.odd_count = dice.between(1, most);
   }
 };
 
@@ -113,6 +128,7 @@ class CollectiveRank {
     int position = 0, size = 0;
     Words in, out;
     canele_request_t request{};
+    std::size_t count() const { return round.count_of(position); }
   };
 
   void must(int code) {
@@ -126,7 +142,7 @@ class CollectiveRank {
     one->position = canele_group_rank(group);
     one->size = canele_group_size(group);
     for (int q = 0; q < one->size; ++q) {
-      for (std::size_t i = 0; i < round.count; ++i) one->in.push_back(given(round, one->position, q, i));
+      for (std::size_t i = 0; i < one->count(); ++i) one->in.push_back(given(round, one->position, q, i));
     }
     one->out.assign(one->in.size(), -1);
     if (round.operation == Operation::bcast && one->position == round.root) one->out = one->in;
@@ -139,7 +155,7 @@ class CollectiveRank {
     options.struct_size = sizeof options;
     options.algorithm = one.round.algorithm;
     options.blocking = dice_.under(3) == 0 ? 1 : 0;
-    const std::size_t bytes = one.round.count * sizeof(std::int64_t), count = one.round.count;
+    const std::size_t count = one.count(), bytes = count * sizeof(std::int64_t);
     const canele_parts_t parts{bytes, nullptr, nullptr};
     const void* const in = one.in.data();
     void* const out = one.out.data();
@@ -192,16 +208,30 @@ class CollectiveRank {
     canele_status_t status{};
     canele_wait(&one->request, &status);
     if (status.error == CANELE_OK) {
-      check(*one);
+      if (one->round.odd_position < 0) check(*one);
       ++completed;
       world_.trace(static_cast<std::uint64_t>(one->round.number));
     } else {
-      given_up_[one->round.group] = true;
-      if (!may_fail(status.error)) wrong(*one, std::string("ended with ") + canele_error_string(status.error));
+      if (!may_fail(one->round, status.error))
+        wrong(*one, std::string("ended with ") + canele_error_string(status.error));
+      failed(one->round.group, status.error);
     }
   }
 
-  bool may_fail(int error) const {
+  /// Goes on with the group, or gives it up. If other ranks may go on, they must be told.
+  void failed(int group, int error) {
+    constexpr int seldom = 8;
+    const bool others_go_on = error == CANELE_EPROTOCOL || error == CANELE_ENOMEM;
+    if (given_up_[group] || (others_go_on && dice_.under(seldom) != 0)) return;
+    given_up_[group] = true;
+    if (!others_go_on) return;
+    plan_.revoked[group] = true;
+    must(canele_group_revoke(groups_[group]));
+  }
+
+  bool may_fail(const Round& round, int error) const {
+    if (error == CANELE_EPROTOCOL) return round.odd_position >= 0;
+    if (error == CANELE_ESTATE) return plan_.revoked[round.group];
     if (error == CANELE_ENOMEM) return faults_.memory > 0;
     const bool cut = faults_.rails > 0 || faults_.payload > 0;
     return (error == CANELE_EPEER && (world_.deaths() > 0 || cut)) || (error == CANELE_EDRIVER && cut);

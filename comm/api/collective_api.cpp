@@ -174,6 +174,31 @@ int canele_group_create(canele_engine_t* engine, const char* label, const int* r
   return caught();
 }
 
+int canele_group_skip(canele_group_t* group, int code) try {
+  if (group == nullptr) return error(CANELE_EINVAL, "canele_group_skip", "group is NULL");
+  if (fork::in_child) return reject_in_child("canele_group_skip");
+  if (code != CANELE_ENOMEM && code != CANELE_EPROTOCOL) {
+    return error(CANELE_EINVAL, "canele_group_skip: error is " + std::to_string(code) +
+                                    "; expected: CANELE_ENOMEM or CANELE_EPROTOCOL");
+  }
+  collectives::Group& skipping = group_of(group);
+  const std::uint64_t number = skipping.started++;
+  skipping.propagate(number, skipping.note(number, {code, skipping.engine.rank}));
+  return CANELE_OK;
+} catch (...) {
+  return caught();
+}
+
+int canele_group_revoke(canele_group_t* group) try {
+  if (group == nullptr) return error(CANELE_EINVAL, "canele_group_revoke", "group is NULL");
+  if (fork::in_child) return reject_in_child("canele_group_revoke");
+  collectives::Group& revoked = group_of(group);
+  revoked.propagate(collectives::Failures::all, revoked.note_end({CANELE_ESTATE, revoked.engine.rank}));
+  return CANELE_OK;
+} catch (...) {
+  return caught();
+}
+
 int canele_group_destroy(canele_group_t* group) try {
   if (group != nullptr && fork::in_child) return reject_in_child("canele_group_destroy");
   if (group == nullptr || group_of(group).close()) return CANELE_OK;

@@ -62,7 +62,7 @@ void leave_exchange(Engine& engine) {
 void Exchange::leave() {
   if (step_ == Step::begin) return;
   collectives::Group& group = group_of(group_);
-  if (group.note({CANELE_ESTATE, engine_.rank})) group.propagate();
+  group.propagate(collectives::Failures::all, group.note_end({CANELE_ESTATE, engine_.rank}));
 }
 
 int Exchange::publish(std::string_view key, std::span<const std::byte> value) {
@@ -114,7 +114,7 @@ int Exchange::give_up(int code, int rank, std::string words) {
   incoming_.reset();
   if (group_ != nullptr) {
     collectives::Group& group = group_of(group_);
-    if (group.note({code, rank})) group.propagate();
+    group.propagate(collectives::Failures::all, group.note_end({code, rank}));
   }
   return error(code, std::move(words));
 }

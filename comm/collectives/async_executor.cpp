@@ -76,7 +76,7 @@ class ReadyQueue {
   /// a waiting thread.
   void begin(StepId id) {
     const Step& step = executor_.steps()[id];
-    if (executor_.group->failed()) return skip(id);
+    if (executor_.given_up()) return skip(id);
     if (executor_.defers(id)) return;
     if (!is_message(step)) {
       do_here(executor_.place(), step);
@@ -91,12 +91,11 @@ class ReadyQueue {
     canele_request_on_event(&transfer.request, CANELE_EVENT_FINALIZED, on_message_event, &transfer);
     if (step.action != Action::receive) return;
     transfer.cancellable.store(true, std::memory_order_seq_cst);
-    if (executor_.group->failed())
-      canele_cancel(&transfer.request);  // the thread that ended the group may have missed it
+    if (executor_.given_up()) canele_cancel(&transfer.request);  // the thread that noted the failure may have missed it
   }
 
   /// Ends a local step that was performed elsewhere.
-  void end_local(StepId id) { executor_.group->failed() ? skip(id) : ended(id); }
+  void end_local(StepId id) { executor_.given_up() ? skip(id) : ended(id); }
 
   /// Handles the end of the step's message, whether it succeeded or failed.
   void message_ended(StepId id) {
@@ -125,7 +124,7 @@ class ReadyQueue {
       if (first_ == no_step) last_ = no_step;
       begin(id);
     }
-    if (ends_the_group_) executor_.group->propagate();
+    if (news_) executor_.group->propagate(executor_.number, news_);
     if (ended_ + beside != 0) executor_.release(ended_ + beside);
   }
 
@@ -136,7 +135,7 @@ class ReadyQueue {
   }
 
   void failed(StepId id, Ending ending) {
-    ends_the_group_ = executor_.group->note(ending) || ends_the_group_;
+    news_ |= executor_.group->note(executor_.number, ending);
     skip(id);
   }
 
@@ -154,7 +153,7 @@ class ReadyQueue {
   AsyncExecutor& executor_;
   StepId first_ = no_step, last_ = no_step;
   std::uint32_t ended_ = 0;
-  bool ends_the_group_ = false;
+  Group::News news_;
 };
 
 /// Completion callback of a message.
@@ -187,7 +186,7 @@ void do_locals(ltask::Task& task) {
   partial.from.offset += locals.done;
   partial.to.offset += locals.done;
   partial.to.length = std::min(most, left);
-  if (!executor.group->failed()) do_here(executor.place(), partial);
+  if (!executor.given_up()) do_here(executor.place(), partial);
   locals.done += partial.to.length;
   Engine& engine = executor.group->engine;
   engine.watch.moved();
@@ -213,7 +212,7 @@ void progress_late_steps(AsyncExecutor& executor) {
   Engine& engine = executor.group->engine;
   ltask::Idle idle(engine.platform, engine.progress.idle, engine.progress.waiters.contention);
   const std::uint64_t until = engine.platform.now_ns() + time_limit_ns(executor);
-  while (executor.late_left.load(std::memory_order_acquire) != 0 && !executor.group->failed()) {
+  while (executor.late_left.load(std::memory_order_acquire) != 0 && !executor.given_up()) {
     if (engine.platform.now_ns() >= until) return;
     engine.progress.heartbeat.beat();
     if (engine.step() > 0) {
@@ -401,7 +400,7 @@ void AsyncExecutor::end(Context& context, CallOp& op) {
     executor.profile->ends();
   }
   Ending ending;
-  if (executor.failed.load(std::memory_order_relaxed)) ending = executor.group->ending();
+  if (executor.failed.load(std::memory_order_relaxed)) ending = executor.group->ending(executor.number);
   if (ending.code != CANELE_OK) executor.user.rank = ending.rank;
   engine.finish(executor.user, ending.code);
   if (executor.owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;

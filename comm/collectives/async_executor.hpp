@@ -10,7 +10,7 @@
 //
 // Ownership: an executor has no owner and frees itself after its last event. `left` counts the steps that have not
 // ended. It also counts one for each caller that needs the executor to stay: the call that still posts, and the thread
-// that ends the group.
+// that ends it after a failure.
 //
 //     one allocation:   AsyncExecutor │ StepState × steps │ Transfer × messages │ waiting × messages │ scratch
 //                                        pending: needs        request ─event─▶ callback     sends beyond
@@ -80,7 +80,9 @@ struct AsyncExecutor {
   /// Keeps the executor alive. Returns false if it has ended. Otherwise release(1) must follow, directly or by another
   /// call.
   bool hold();
-  /// Called when the group has failed: cancels receives, and skips the deferred steps.
+  /// Returns true once the collective has failed, here or elsewhere.
+  bool given_up() const { return group->failed(number); }
+  /// Called when the collective has failed: cancels receives, and skips the deferred steps.
   void give_up_and_release();
   /// Counts `ended` steps as done. The executor may be freed afterwards.
   void release(std::uint32_t ended);

@@ -83,13 +83,13 @@ inline void BlockingExecutor::ended(const Step& step) {
 /// notice may still be among the tasks. The cause in the notice takes precedence.
 void BlockingExecutor::message_failed(const Step& step, Ending ending) {
   if (ending.code == CANELE_EPEER) group_.engine.run_tasks();
-  ends_the_group_ = group_.note(ending) || ends_the_group_;
+  news_ |= group_.note(number_, ending);
   failed_ = true;
   ended(step);
 }
 
-/// Begins the next send that waited for inflight_limit. If the group has failed, begins all of them: none is sent any
-/// more.
+/// Begins the next send that waited for inflight_limit. If the collective has failed, begins all of them: none is sent
+/// any more.
 void BlockingExecutor::send_ended() {
   --sends_;
   while (!waiting_.empty() && sends_ < schedule_->inflight_limit()) {
@@ -203,7 +203,7 @@ inline void BlockingExecutor::send(StepId id, const Step& step) {
 /// Begins a step that needs nothing any more.
 void BlockingExecutor::begin(StepId id) {
   const Step& step = schedule_->steps()[id];
-  if (group_.failed()) [[unlikely]] {
+  if (given_up()) [[unlikely]] {
     failed_ = true;  // the step is not done
     return ended(step);
   }
@@ -228,15 +228,21 @@ void BlockingExecutor::collect_ended() {
   }
 }
 
-/// Blocks until a message has ended or the group has failed. The group's end is left out once the receives have been
-/// cancelled for it.
+/// Blocks until a message has ended or a collective of the group has failed. Failures are left out once the receives
+/// have been cancelled for this one.
 void BlockingExecutor::await_one() {
   std::array<Target, most_messages + 1> targets;
   std::size_t count = 0;
   for (; count < in_flight_count_; ++count) {
     targets[count] = end_of(request_of(&transfers_[in_flight_[count]].request));
   }
-  if (!cancelled_) targets[count++] = {&group_.ended, Group::ended_bit, nullptr};
+  if (!cancelled_) {
+    if ((group_.ended.load(std::memory_order_relaxed) & Group::ended_bit) != 0) {  // another one may have failed
+      group_.ended.fetch_and(~Group::ended_bit, std::memory_order_acq_rel);        // pairs with end_executors()
+      if (given_up()) return;
+    }
+    targets[count++] = {&group_.ended, Group::ended_bit, nullptr};
+  }
   [[maybe_unused]] const int code = post::block_for_one(group_.engine, targets.data(), count);
   assert(code == CANELE_OK && "no deadline, and the call has no_scratch to block in a callback");
 }
@@ -285,20 +291,17 @@ bool BlockingExecutor::some_end_in_turns() {
   for (int turn = 0; turn < most && engine.progress.waiters.present() == 0; ++turn) {
     if (!engine.progress.waiters.contention.yields(engine.platform)) return false;
     if (some_end_soon()) return true;
-    if (engine.has_tasks() || group_.failed()) return false;
+    if (engine.has_tasks() || given_up()) return false;
   }
   return false;
 }
 
-void BlockingExecutor::end_group() {
-  ends_the_group_ = false;
-  group_.propagate();
-}
+void BlockingExecutor::propagate() { group_.propagate(number_, std::exchange(news_, {})); }
 
 inline void BlockingExecutor::await_some() {
-  if (ends_the_group_) [[unlikely]] {
-    end_group();
-  } else if (group_.failed() && !cancelled_) [[unlikely]] {
+  if (news_) [[unlikely]] {
+    propagate();
+  } else if (given_up() && !cancelled_) [[unlikely]] {
     cancel_receives();
   } else if (!some_end_by_tasks() && ((std::exchange(has_spun_, false) || !some_end_soon()) && !some_end_in_turns())) {
     await_one();
@@ -322,7 +325,7 @@ inline void BlockingExecutor::await_some() {
 /// not begin are in the ready list afterwards.
 bool BlockingExecutor::begin_in_one_hold() {
   Engine& engine = group_.engine;
-  if (schedule_->inflight_limit() != 0 || group_.failed()) return false;
+  if (schedule_->inflight_limit() != 0 || given_up()) return false;
   const Engine::Spin how = plan_spin(engine);
   if (!engine.try_lock()) return false;
   engine.counters.add(Counter::lock_taken);
@@ -417,22 +420,23 @@ bool BlockingExecutor::arrives_soon(StepId id, const Step& step) {
 
 /// Carries out all steps from `next` on: the steps before it have ended.
 Ending BlockingExecutor::carry_out_steps(StepId next) {
-  failed_ = cancelled_ = ends_the_group_ = false;
+  failed_ = cancelled_ = false;
+  news_ = {};
   next == 0 ? begin_all() : begin_from(next);
   for (;;) {
     while (next_ready_ < ready_count_) begin(ready_[next_ready_++]);
     if (left_ == 0) break;
     await_some();
   }
-  if (ends_the_group_) [[unlikely]]
-    end_group();
+  if (news_) [[unlikely]]
+    propagate();
   if (copy_ != nullptr) forget_copy();
   if (scratch_bytes_ > kept_scratch) scratch_.reset(), scratch_bytes_ = 0;
-  return failed_ ? group_.ending() : Ending{};
+  return failed_ ? group_.ending(number_) : Ending{};
 }
 
 inline bool BlockingExecutor::one_message_ends() {
-  if (group_.failed()) return false;
+  if (given_up()) return false;
   const StepId id = schedule_->first().front();
   const Step& step = schedule_->steps()[id];
   return step.action == Action::send ? sends_fast(step) || sends_buffered(step) : arrives_soon(id, step);

@@ -9,8 +9,8 @@
 // steps that need nothing, by the fast paths of the engine, and polls for the messages on their way. After that the
 // thread polls its few messages until one has ended, like a program that waits for any of several requests.
 //
-// A thread that ends the group cannot cancel these receives. It signals Group::ended, on which this thread waits as
-// well, and the thread then cancels its receives itself.
+// A thread that notes a failure cannot cancel these receives. It signals Group::ended, on which this thread waits as
+// well. If its collective has failed, this thread then cancels its receives itself.
 //
 //     BlockingExecutor, kept by the group:   pending × steps │ transfers: request, step × most │ scratch
 //                                                                  ▲
@@ -52,11 +52,12 @@ class BlockingExecutor {
 
   explicit BlockingExecutor(Group& group);
 
-  /// Not carried out at all: there is no memory for scratch. Distinct from a group that has failed for lack of memory
-  /// on one rank.
+  /// Not carried out at all: there is no memory for scratch. Distinct from a collective that has failed for lack of
+  /// memory on one rank.
   static constexpr Ending no_scratch{CANELE_ENOMEM, -1};
 
-  /// Blocks until all steps of this rank have ended. Returns CANELE_OK, or why the group has failed, or `no_scratch`.
+  /// Blocks until all steps of this rank have ended. Returns CANELE_OK, or why the collective has failed, or
+  /// `no_scratch`.
   Ending carry_out(const Schedule& schedule, const Work& work);
 
  private:
@@ -98,7 +99,8 @@ class BlockingExecutor {
   bool some_end_soon();
   bool some_end_in_turns();
   void await_one();
-  [[gnu::cold]] void end_group();
+  bool given_up() const { return group_.failed(number_); }
+  [[gnu::cold]] void propagate();
   void cancel_receives();
   std::uint64_t tag(const Step& step) const { return tag_of(step, number_); }
 
@@ -122,7 +124,8 @@ class BlockingExecutor {
   bool are_operands_ = false;  ///< the requests say so
   std::uint32_t in_flight_count_ = 0, free_count_ = 0, sends_ = 0;
   std::vector<StepId> waiting_;  ///< sends beyond inflight_limit, the next one first
-  bool failed_ = false, cancelled_ = false, ends_the_group_ = false;
+  bool failed_ = false, cancelled_ = false;
+  Group::News news_;
   bool has_spun_ = false;           ///< in vain, in begin_in_one_hold()
   buffered::Copy* copy_ = nullptr;  ///< of the last buffered send, reused for other receivers of the same range
   Range copied_;

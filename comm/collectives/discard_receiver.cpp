@@ -38,7 +38,7 @@ ShutdownDiscards::ShutdownDiscards(Engine& engine) {
   engine.lock_for_callback();
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
     Session& session = engine.sessions.at(i);
-    if (session.label.starts_with(Group::label_prefix) && session.pending == 0) idle.push_back(&add(session));
+    if (session.label.starts_with(Group::label_prefix) && Group::is_idle(session)) idle.push_back(&add(session));
   }
   engine.session_created = [this](Session& session) CANELE_UNDER_LOCK { on_session_announced(session); };
   engine.unlock();

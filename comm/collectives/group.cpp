@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The failure of a group, and its cache of schedules. A notice is received by an ordinary receive, which is posted once
+// Failures in a group, and its cache of schedules. A notice is received by an ordinary receive, which is posted once
 // the notice has arrived; no code here reads a packet.
 #include "comm/collectives/group.hpp"
 
@@ -17,10 +17,9 @@
 namespace canele::comm::collectives {
 namespace {
 
-constexpr int code_shift = 32;
-
-std::uint64_t packed(Ending ending) {
-  return std::uint64_t{static_cast<std::uint32_t>(ending.code)} << code_shift | static_cast<std::uint32_t>(ending.rank);
+/// Returns true if later collectives of the group may succeed.
+bool concerns_one_collective(const Ending& ending) {
+  return ending.code == CANELE_EPROTOCOL || ending.code == CANELE_ENOMEM;
 }
 
 int position_of(const std::vector<int>& ranks, int rank) {
@@ -74,18 +73,29 @@ BlockingExecutor& Group::make_blocking_executor() {
   return *blocking_executor_;
 }
 
-Ending Group::ending() const {
-  const std::uint64_t word = ending_.load(std::memory_order_seq_cst);
-  return {static_cast<std::int32_t>(word >> code_shift), static_cast<std::int32_t>(word)};
+std::uint64_t Group::number_of(std::uint64_t tag) { return tag >> slot_bits; }
+
+Group::News Group::note(std::uint64_t number, Ending ending) {
+  if (failed(number)) return {};  // its receives end as cancelled, for example
+  if (!concerns_one_collective(ending)) return note_end(ending);
+  try {
+    return {failures_.note(number, ending), false};
+  } catch (const std::bad_alloc&) {
+    return note_end({CANELE_ENOMEM, engine.rank});
+  }
 }
 
-bool Group::note(Ending ending) {
-  assert(ending.code != CANELE_OK);
-  std::uint64_t going_on = 0;
+Group::News Group::note_end(Ending ending) {
   engine.groups_ended.fetch_add(1, std::memory_order_seq_cst);  // first: fails_with_another() reads it first, too
-  if (ending_.compare_exchange_strong(going_on, packed(ending), std::memory_order_seq_cst)) return true;
+  if (failures_.note(Failures::all, ending)) return {false, true};
   engine.groups_ended.fetch_sub(1, std::memory_order_seq_cst);
-  return false;
+  return {};
+}
+
+bool Group::is_idle(const Session& session) {
+  const auto* const group = static_cast<const Group*>(session.collectives.get());
+  if (group == nullptr || !group->failures_.has_any()) return session.pending == 0;
+  return group->executors_ == nullptr && !group->notice_pending_ && !group->has_ended();  // notices may be pending
 }
 
 void Group::link(AsyncExecutor& executor) {
@@ -110,45 +120,72 @@ std::uint64_t Group::describe(const std::vector<const void*>& waited, std::vecto
   return count;
 }
 
-// ---- the end
+// ---- failures
+
+void Group::propagate(std::uint64_t number, News news) {
+  if (news.collective) propagate_failure(number);
+  if (news.group) propagate_end();
+}
 
 /// Ends no request before all ranks that may wait for this one have been notified, or will be: its program may leave at
 /// once.
-void Group::propagate() {
-  if (ending().code == CANELE_ECANCELED)
-    return end_executors();  // the engine is being finalized: no rank listens any more
-  std::vector<std::shared_ptr<Group>> all = other_failed_groups();
-  all.push_back(shared_from_this());
-  for (const auto& group : all) {
-    group->notify_neighbours();
-    group->discard_receiver_.start(group->session);
-  }
-  for (const auto& group : all) group->end_executors();
+void Group::propagate_failure(std::uint64_t number) {
+  notify_neighbours(number);
+  discard_messages(number);
+  end_executors(number);
 }
 
-/// Returns the other groups that have lost the same rank, after note() in each.
-std::vector<std::shared_ptr<Group>> Group::other_failed_groups() {
+/// Keeps the same order, over all groups that end.
+void Group::propagate_end() {
+  if (ending().code == CANELE_ECANCELED)
+    return end_executors(Failures::all);  // the engine is being finalized: no rank listens any more
+  std::vector<std::shared_ptr<Group>> all = other_ended_groups();
+  all.push_back(shared_from_this());
+  for (const auto& group : all) {
+    group->notify_neighbours(Failures::all);
+    group->discard_receiver_.start(group->session);
+  }
+  for (const auto& group : all) group->end_executors(Failures::all);
+}
+
+/// Returns the other groups that have lost the same rank, after note_end() in each.
+std::vector<std::shared_ptr<Group>> Group::other_ended_groups() {
   std::vector<std::shared_ptr<Group>> all;
   const Ending why = ending();
   if (why.code != CANELE_EPEER) return all;
   engine.lock_for_callback();
   each_group(engine, [&](std::shared_ptr<Group> group) {
-    if (group->has(why.rank) && group->note(why)) all.push_back(std::move(group));
+    if (group->has(why.rank) && group->note_end(why)) all.push_back(std::move(group));
   });
   engine.unlock();
   return all;
 }
 
+/// Discards the messages of a failed collective that no receive has taken. Later ones are discarded as they come. A
+/// receive that another thread posts meanwhile may take some of them.
+void Group::discard_messages(std::uint64_t number) {
+  constexpr std::uint64_t any_step = ~((std::uint64_t{1} << slot_bits) - 1);
+  engine.lock_for_callback();
+  for (;;) {
+    UnexpectedNode* const node = engine.matcher.find(session.match, CANELE_ANY_SOURCE, number << slot_bits, any_step);
+    if (node == nullptr) break;
+    rejection::discard_one(engine, session, static_cast<comm::Message&>(*node));
+  }
+  engine.unlock();
+  engine.after_submit();
+}
+
 bool Group::has(int rank) const { return position_of(ranks_, rank) < size_; }
 
-/// An executor that is not in the list yet checks failed() after each receive that it posts.
-void Group::end_executors() {
+/// Ends the executor of a collective; for Failures::all, those of all. An executor that is not in the list yet asks
+/// failed() after each receive that it posts.
+void Group::end_executors(std::uint64_t number) {
   const std::uint64_t before = ended.fetch_or(ended_bit, std::memory_order_acq_rel);
   if (ltask::Parker* const waiter = RequestWord::parker(before); waiter != nullptr) waiter->signal(engine.platform);
   std::vector<AsyncExecutor*> in_progress;
   engine.lock_for_callback();
   for (AsyncExecutor* executor = executors_; executor != nullptr; executor = executor->next) {
-    if (executor->hold()) in_progress.push_back(executor);
+    if ((number == Failures::all || number == executor->number) && executor->hold()) in_progress.push_back(executor);
   }
   engine.unlock();
   for (AsyncExecutor* const executor : in_progress) executor->give_up_and_release();
@@ -168,31 +205,49 @@ std::vector<int> Group::neighbours() const {
 }
 
 /// Notifies the rank that is reported as lost as well: it may be alive, and only some ranks may have lost it.
-void Group::notify_neighbours() { notices_.send(session, ending(), neighbours()); }
+void Group::notify_neighbours(std::uint64_t number) {
+  const Ending why = ending(number);
+  auto sends = std::make_unique<NoticeSends>();
+  sends->send(session, {number, why.code, why.rank}, neighbours());
+  engine.lock_for_callback();
+  notices_.erase(std::remove_if(notices_.begin(), notices_.end(), [](const auto& one) { return one->have_ended(); }),
+                 notices_.end());
+  notices_.push_back(std::move(sends));
+  engine.unlock();
+}
 
-void Group::NoticeSends::send(Session& session, Ending why, const std::vector<int>& whom) {
-  notice = {why.code, why.rank};
-  sends = std::make_unique<canele_request_t[]>(whom.size());
-  for (std::size_t i = 0; i < whom.size(); ++i) {
+void Group::NoticeSends::send(Session& session, const Notice& what, const std::vector<int>& whom) {
+  notice = what;
+  count = whom.size();
+  sends = std::make_unique<canele_request_t[]>(count);
+  for (std::size_t i = 0; i < count; ++i) {
     canele_isend(public_of(session), whom[i], notice_tag, &notice, sizeof notice, &sends[i]);
   }
 }
 
+bool Group::NoticeSends::have_ended() const {
+  return std::all_of(sends.get(), sends.get() + count, [](const canele_request_t& one) {
+    const Request& request = request_of(&one);
+    return request.finalized() || request.stage == Request::Stage::idle;  // idle: it was not accepted
+  });
+}
+
 void Group::notify_before_disconnect(Engine& engine) {
-  std::vector<std::shared_ptr<Group>> failed;
+  std::vector<std::shared_ptr<Group>> over;
   std::vector<int> connected;
   engine.lock_for_callback();
   each_group(engine, [&](std::shared_ptr<Group> group) {
-    if (group->failed() && group->ending().code != CANELE_ECANCELED) failed.push_back(std::move(group));
+    if (group->has_ended() && group->ending().code != CANELE_ECANCELED) over.push_back(std::move(group));
   });
   for (const auto& peer : engine.active_peers) {
     if (peer->state == Peer::State::up && peer->rank != engine.rank) connected.push_back(peer->rank);
   }
   engine.unlock();
-  for (const auto& group : failed) {
+  for (const auto& group : over) {
     std::vector<int> whom;
     std::copy_if(connected.begin(), connected.end(), std::back_inserter(whom), [&](int r) { return group->has(r); });
-    group->last_notices_.send(group->session, group->ending(), whom);
+    const Ending why = group->ending();
+    group->last_notices_.send(group->session, {Failures::all, why.code, why.rank}, whom);
   }
 }
 
@@ -224,10 +279,13 @@ void Group::check_for_notice() {
   engine.after_submit();
 }
 
-/// The session's hook for a message without a receive. Under the engine's lock.
-void Group::unmatched(Session& session, const comm::Message& message) {
+/// The session's hook for a message without a receive. Under the engine's lock. Discards the late messages of a failed
+/// collective. Once the group has ended, a receive waits for every message.
+void Group::unmatched(Session& session, comm::Message& message) {
   auto& group = *static_cast<Group*>(session.collectives.get());
-  if (message.tag == notice_tag) group.submit_notice_task();
+  if (message.tag == notice_tag) return group.submit_notice_task();
+  if (group.failed(number_of(message.tag)) && !group.has_ended())
+    rejection::discard_one(group.engine, session, message);
 }
 
 /// Submits the task that reads the notice. Under the engine's lock.
@@ -257,12 +315,16 @@ void Group::on_notice(canele_request_t* request, unsigned, void* argument) {
   const std::shared_ptr<Group> self = group.shared_from_this();
   canele_status_t status{};
   canele_request_status(request, &status);
-  const bool well_formed = group.is_well_formed(status);
-  if (well_formed && group.note({group.notice_in_.code, group.notice_in_.rank})) group.propagate();
+  if (group.is_well_formed(status)) {
+    const Notice& notice = group.notice_in_;
+    const bool is_end = notice.number == Failures::all;
+    const News news = is_end ? group.note_end(notice.ending()) : group.note(notice.number, notice.ending());
+    group.propagate(notice.number, news);
+  }
   group.engine.lock_for_callback();
   group.notice_pending_ = false;
   group.engine.unlock();
-  if (!group.failed()) group.check_for_notice();
+  if (!group.has_ended()) group.check_for_notice();
 }
 
 /// Validates a notice: it may come from an earlier group with this label, or from another program.
@@ -279,7 +341,7 @@ bool Group::fails_with_another() {
     const auto* const other = static_cast<const Group*>(engine.sessions.at(i).collectives.get());
     if (other == nullptr) continue;
     const Ending why = other->ending();
-    if (why.code == CANELE_EPEER && has(why.rank) && note(why)) return true;
+    if (why.code == CANELE_EPEER && has(why.rank) && note_end(why)) return true;
   }
   return false;
 }
@@ -288,8 +350,8 @@ bool Group::close() {
   std::shared_ptr<void> owned;
   engine.lock_for_callback();
   const bool none = executors_ == nullptr;
-  const bool must_notify = none && !failed() && fails_with_another();
-  if (none && !failed() && !notice_pending_) {
+  const bool must_notify = none && !has_ended() && fails_with_another();
+  if (none && !failures_.has_any() && !notice_pending_) {
     assert(session.pending == 0);
     session.unmatched = nullptr;
     rejection::drop_all(engine, session);
@@ -297,7 +359,7 @@ bool Group::close() {
     engine.sessions.close(session);
   }
   engine.unlock();
-  if (must_notify) propagate();
+  if (must_notify) propagate_end();
   return none;
 }
 

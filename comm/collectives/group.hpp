@@ -5,26 +5,31 @@
 // api/ creates a group and starts collectives in it. Any thread may use it; each section below states its
 // rules.
 //
-// A collective that fails on one rank ends the whole group. A rank that dies ends all groups that contain it. Each rank
-// that notices a failure, or is notified of it, notifies several others. Every collective in progress then ends with
-// the error, and so does each that is started later. Otherwise a rank whose program has given up would leave the other
-// ranks waiting in the next collective for messages that it never sends.
+// A collective that fails on one rank fails on all ranks that have not ended it; later ones do not (failures.hpp). A
+// rank that dies ends all groups that contain it, and a rank may end a group by revoking it. Each rank that notices a
+// failure, or is notified of it, notifies several others. Every collective that has failed then ends with the error,
+// also where it is started later. Otherwise a rank that has given up would leave others waiting for messages that it
+// never sends.
 //
 //     Session "group:label" ──owns──▶ Group ──executors──▶ AsyncExecutor ⇄ …    in progress; each holds its Group
 //        │                              ▲
 //        └─ unmatched ──notice──────────┘     tag ~0: no receive is ever posted for it, so that an idle group costs
-//                                             nothing: the session is asked about each message without a receive
+//                    └──late──▶ discarded     nothing: the session is asked about each message without a receive
 //
 // Notification: position p notifies positions p ± 2^k for all k, about 2 log n messages each. As many messages must be
 // lost at once before one rank is not notified. A rank that leaves the job notifies all ranks that it is connected
-// with. A rank that waits for it would otherwise see the disconnect, and take it for the failed rank, before the notice
-// arrives by way of others.
+// with of a group's end. A rank that waits for it would otherwise see the disconnect, and take it for the failed rank,
+// before the notice arrives by way of others.
 //
-// Rejected: an abort message in place of each message that will not be sent. It reaches the ranks of that collective,
-// but not those of later collectives.
+// Late messages: a rank that has given up a collective discards its messages, those that have come and those that come.
+// The sender's part ends as if the message had been received; the notice says what has happened. A group that has ended
+// receives and discards everything: the ranks that still send may have started collectives that this rank never will.
+//
+// Rejected: an abort message in place of each message that will not be sent. It reaches only the ranks that this rank
+// would have sent to, and each of them has to do the same in every later step.
 // Rejected: to notify all ranks directly (n² messages in total).
 // Rejected: to cancel receives only. The sender of a large message would wait forever for a receive that no longer
-// exists; so a failed group receives and discards everything.
+// exists.
 #pragma once
 
 #include <canele/collectives.h>
@@ -41,6 +46,7 @@
 #include "comm/collectives/algorithms/algorithms.hpp"
 #include "comm/collectives/algorithms/schedule.hpp"
 #include "comm/collectives/discard_receiver.hpp"
+#include "comm/collectives/failures.hpp"
 #include "comm/collectives/override.hpp"
 #include "comm/collectives/split_policy.hpp"
 #include "comm/engine/engine.hpp"
@@ -51,13 +57,6 @@ namespace canele::comm::collectives {
 
 struct AsyncExecutor;
 class BlockingExecutor;
-
-/// Why a group has failed, or why a message of it has.
-struct Ending {
-  std::int32_t code = CANELE_OK;
-  std::int32_t rank = -1;  ///< rank in the job of the peer that died, or violated the protocol
-  bool operator==(const Ending&) const = default;
-};
 
 /// Keeps the schedules of the last few different calls, so that a repeated call does not build its schedule again.
 /// Schedules of calls whose blocks have individual lengths are not kept: to compare them costs as much as to build
@@ -144,25 +143,47 @@ class Group final : public std::enable_shared_from_this<Group> {
   int rank() const { return rank_; }
   int world(int position) const { return ranks_.empty() ? position : ranks_[static_cast<std::size_t>(position)]; }
 
+  // ---- any thread
+  /// Returns true if all collectives fail, from now on.
+  bool has_ended() const { return failures_.has_all(); }
+  /// Returns true if this collective has failed, or the group has ended.
+  bool failed(std::uint64_t number) const { return failures_.has(number); }
+  /// Returns why; code CANELE_OK if the collective has not failed.
+  Ending ending(std::uint64_t number) const { return failures_.of(number); }
+  /// Returns why the group has ended.
+  Ending ending() const { return failures_.of(Failures::all); }
+
   // ---- any thread, not under the lock
-  bool failed() const { return ending_.load(std::memory_order_seq_cst) != 0; }
-  Ending ending() const;
-  /// Records the ending; the first of several counts. Returns true if it was this one; the caller then calls
-  /// propagate() when its own state allows.
-  bool note(Ending ending);
-  /// Notifies other ranks, and ends the collectives in progress here. If a rank has died, does so in all groups that
-  /// contain it: a peer that learns of the death through one group may give up all of its groups.
-  void propagate();
-  /// Called when the engine disconnects. For each group that has failed, notifies of the reason all connected members.
+  /// What note() has added, for propagate().
+  struct News {
+    bool collective = false, group = false;
+    explicit operator bool() const { return collective || group; }
+    News& operator|=(News other) {
+      collective |= other.collective;
+      group |= other.group;
+      return *this;
+    }
+  };
+  /// Records that a collective has failed. Ends the group instead unless the cause is a length, or lack of memory. The
+  /// first failure counts. The caller passes the result to propagate() when its own state allows.
+  News note(std::uint64_t number, Ending ending);
+  /// Records the end of the group.
+  News note_end(Ending ending);
+  /// Notifies other ranks, and ends the collective here, or all that are in progress. If a rank has died, does so in
+  /// all groups that contain it: a peer that learns of the death through one group may give up all of its groups.
+  void propagate(std::uint64_t number, News news);
+  /// Called when the engine disconnects. For each group that has ended, notifies all connected members of the reason.
   static void notify_before_disconnect(Engine& engine);
   /// Starts listening for failure notices, including those that came before the group was created here.
   void listen();
-  /// Closes the session if nothing is in progress, unless the group has failed. (A failed group discards what is still
-  /// sent to it until the engine ends.) Returns false if a collective is in progress. The group may be freed
+  /// Closes the session if nothing is in progress, unless a collective has failed. (The group then drops what is still
+  /// sent for it until the engine ends.) Returns false if a collective is in progress. The group may be freed
   /// afterwards.
   bool close();
 
   // ---- under the engine's lock
+  /// Returns true if neither a collective nor a discard receiver is in progress in this session of a group.
+  static bool is_idle(const Session& session) CANELE_UNDER_LOCK;
   void link(AsyncExecutor& executor) CANELE_UNDER_LOCK;
   void unlink(AsyncExecutor& executor) CANELE_UNDER_LOCK;
   /// For reports: returns the number of executors in progress. For each one whose request a thread waits for (`waited`,
@@ -173,8 +194,8 @@ class Group final : public std::enable_shared_from_this<Group> {
   Engine& engine;
   Session& session;
 
-  /// A word to wait on: `ended_bit` is set when the group has failed. The ends of the messages in progress are waited
-  /// for beside it.
+  /// A word to wait on: `ended_bit` is set when a collective has failed, or the group has ended. The thread that waits
+  /// clears it, and then asks which one. The ends of the messages in progress are waited for beside it.
   static constexpr std::uint64_t ended_bit = 1;
   std::atomic<std::uint64_t> ended{0};
 
@@ -191,15 +212,20 @@ class Group final : public std::enable_shared_from_this<Group> {
 
  private:
   struct Notice {
+    std::uint64_t number;  ///< of the collective; Failures::all: the group has ended
     std::int32_t code, rank;
+    Ending ending() const { return {code, rank}; }
   };
   /// Notices on their way to other ranks.
   struct NoticeSends {
     Notice notice{};
     std::unique_ptr<canele_request_t[]> sends;
-    void send(Session& session, Ending why, const std::vector<int>& whom);
+    std::size_t count = 0;
+    void send(Session& session, const Notice& what, const std::vector<int>& whom);
+    bool have_ended() const;
   };
-  static void unmatched(Session& session, const comm::Message& message) CANELE_UNDER_LOCK;
+  static void unmatched(Session& session, comm::Message& message) CANELE_UNDER_LOCK;
+  static std::uint64_t number_of(std::uint64_t tag);
   BlockingExecutor& make_blocking_executor();
   std::vector<int> neighbours() const;
   bool has_notice() CANELE_UNDER_LOCK;
@@ -209,14 +235,17 @@ class Group final : public std::enable_shared_from_this<Group> {
   static void on_notice(canele_request_t* request, unsigned events, void* argument);
   bool is_well_formed(const canele_status_t& status) const;
   bool has(int rank) const;
-  std::vector<std::shared_ptr<Group>> other_failed_groups();
+  std::vector<std::shared_ptr<Group>> other_ended_groups();
   bool fails_with_another() CANELE_UNDER_LOCK;
-  void end_executors();
-  void notify_neighbours();
+  void propagate_end();
+  void propagate_failure(std::uint64_t number);
+  void discard_messages(std::uint64_t number);
+  void end_executors(std::uint64_t number);
+  void notify_neighbours(std::uint64_t number);
 
   const std::vector<int> ranks_;
   const int size_, rank_;
-  std::atomic<std::uint64_t> ending_{0};  ///< code and rank; 0: the group has not failed.
+  Failures failures_;
   AsyncExecutor* executors_ CANELE_LOCKED = nullptr;
   bool notice_pending_ CANELE_LOCKED = false;  ///< a notice has come and has not been read yet; prevents close()
   struct NoticeTask : ltask::Task {
@@ -226,7 +255,8 @@ class Group final : public std::enable_shared_from_this<Group> {
   canele_request_t notice_request_{};
   DiscardReceiver discard_receiver_;
   std::unique_ptr<BlockingExecutor> blocking_executor_;
-  NoticeSends notices_, last_notices_;
+  std::vector<std::unique_ptr<NoticeSends>> notices_ CANELE_LOCKED;
+  NoticeSends last_notices_;
 };
 
 }  // namespace canele::comm::collectives

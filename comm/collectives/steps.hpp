@@ -40,16 +40,12 @@ inline bool is_message(const Step& step) { return step.action == Action::send ||
 void do_here(const Place& place, const Step& step);
 
 /// Returns the tag of a step's message, in the collective `number` of the group.
-inline std::uint64_t tag_of(const Step& step, std::uint64_t number) {
-  constexpr int shift = 24;
-  static_assert(slots == 1u << shift);
-  return number << shift | step.slot;
-}
+inline std::uint64_t tag_of(const Step& step, std::uint64_t number) { return number << slot_bits | step.slot; }
 
 /// Posts a step that is a message, with the result of canele_isend or canele_irecv.
 int post_message(Group& group, const Place& place, const Step& step, std::uint64_t number, canele_request_t* request);
 
-/// Returns how the step's message has ended: code CANELE_OK, or the reason why the group has failed.
+/// Returns how the step's message has ended: code CANELE_OK, or the reason why the collective fails.
 Ending ending_of(const Group& group, const Step& step, const Request& message);
 
 }  // namespace canele::comm::collectives

@@ -19,7 +19,7 @@ namespace {
 bool sender_waits(const Message& message) { return message.rendezvous() || message.synchronous(); }
 
 /// Drops a message that has been taken out of the tables.
-void drop(Context& context, Message& message, Dropped& dropped) CANELE_UNDER_LOCK {
+void drop(Context& context, Message& message, int reason, Dropped& dropped) CANELE_UNDER_LOCK {
   if (dropped.count == 0 || message.post_order < dropped.post_order) {
     dropped.source = message.source;
     dropped.tag = message.tag;
@@ -30,11 +30,11 @@ void drop(Context& context, Message& message, Dropped& dropped) CANELE_UNDER_LOC
   if (sender_waits(message)) ++dropped.rejected;
   context.counters.add(Counter::unexpected_dropped);
   receive_path::no_longer_unexpected(context, message);
-  reject(context, message, CANELE_ECANCELED);
+  reject(context, message, reason);
 }
 
 /// Drops each message that is kept in a session that was given up. Called through Session::unmatched.
-void drop_on_arrival(Session& session, const Message&) CANELE_UNDER_LOCK { drop_all(*session.context, session); }
+void drop_on_arrival(Session& session, Message&) CANELE_UNDER_LOCK { drop_all(*session.context, session); }
 
 /// Drops messages without a handler. Those for handlers that exist stay: the handlers go on until the end.
 Dropped drop_unserved(Context& context, Session& session, std::uint64_t post_order) CANELE_UNDER_LOCK {
@@ -45,7 +45,7 @@ Dropped drop_unserved(Context& context, Session& session, std::uint64_t post_ord
   Dropped dropped;
   for (UnexpectedNode* const node : unserved) {
     context.matcher.take(session.match, *node);
-    drop(context, static_cast<Message&>(*node), dropped);
+    drop(context, static_cast<Message&>(*node), CANELE_ECANCELED, dropped);
   }
   return dropped;
 }
@@ -98,9 +98,15 @@ Dropped drop_all(Context& context, Session& session) {
   Dropped dropped;
   context.matcher.drain(session.match, [&](UnexpectedNode& node) {
     assume_lock();  // drain() is called here, under it
-    drop(context, static_cast<Message&>(node), dropped);
+    drop(context, static_cast<Message&>(node), CANELE_ECANCELED, dropped);
   });
   return dropped;
+}
+
+void discard_one(Context& context, Session& session, Message& message) {
+  context.matcher.take(session.match, message);
+  Dropped dropped;
+  drop(context, message, CANELE_OK, dropped);
 }
 
 void report(Context& context, const Session& session, const Dropped& dropped) {

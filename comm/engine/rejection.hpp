@@ -2,8 +2,8 @@
 //
 // Rejection: this rank lets go of messages that no receive has taken, and tells each sender that still waits for one.
 //
-// Any thread may call these functions, under the engine's lock. They serve session close, the end of a group, and
-// canele_finalize.
+// Any thread may call these functions, under the engine's lock. They serve session close, groups with failed
+// collectives, and canele_finalize.
 //
 // The sender of an eager message waits for nothing: the message is dropped, and its credit goes back. The sender of a
 // large or synchronous message hears a reason, and its request ends with that.
@@ -31,6 +31,10 @@ void reject(Context& context, Message& message, int reason) CANELE_UNDER_LOCK;
 
 /// Lets go of all messages of the session that no receive has taken.
 Dropped drop_all(Context& context, Session& session) CANELE_UNDER_LOCK;
+
+/// Discards one message of the session that no receive has taken. If its sender waits, it hears that the message was
+/// delivered.
+void discard_one(Context& context, Session& session, Message& message) CANELE_UNDER_LOCK;
 
 /// Says in the log what a session dropped, if it dropped anything.
 void report(Context& context, const Session& session, const Dropped& dropped);

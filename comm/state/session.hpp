@@ -63,7 +63,7 @@ class Session {
   void* on_error_argument = nullptr;
   MatchSession match;
   std::shared_ptr<void> collectives;  ///< of an internal session: the collectives::Group that it belongs to
-  void (*unmatched)(Session&, const Message&) = nullptr;  ///< called for each message stored unmatched
+  void (*unmatched)(Session&, Message&) = nullptr;  ///< called for each message stored unmatched; may reject it
 
   bool serves(std::uint64_t tag) const { return std::find(served.begin(), served.end(), tag) != served.end(); }
   /// Returns whether canele_finalize itself receives the messages of this session. See

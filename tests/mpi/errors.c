@@ -154,6 +154,47 @@ static void collectives(void) {
   for (int i = 0; i < size_; ++i) CHECK_EQ(many[i], i);
 }
 
+#ifdef CANELE_MPI /* other MPIs may wait for ever */
+static void next_collective_succeeds(MPI_Comm comm) {
+  int one = 1, sum = 0;
+  CHECK_EQ(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm), MPI_SUCCESS);
+  CHECK_EQ(sum, size_);
+}
+
+static void fails(int code) { CHECK_EQ(class_of(code), MPI_ERR_TRUNCATE); }
+/* A rank that needs nothing of those that disagree may succeed. */
+static void may_fail(int code) { CHECK(code == MPI_SUCCESS || class_of(code) == MPI_ERR_TRUNCATE); }
+
+/* Ranks disagree on lengths in one collective. It fails, on the ranks that can know, and the next one succeeds. */
+static void disagreements(MPI_Comm comm) {
+  int in[128] = {0}, out[128];
+  const int odd = rank_ == 0, count = odd ? 2 : 1;
+  MPI_Request request;
+  (odd ? may_fail : fails)(MPI_Bcast(in, count, MPI_INT, 0, comm));
+  next_collective_succeeds(comm);
+  (odd ? fails : may_fail)(MPI_Reduce(in, out, count, MPI_INT, MPI_SUM, 0, comm));
+  next_collective_succeeds(comm);
+  may_fail(MPI_Allreduce(in, out, count, MPI_INT, MPI_SUM, comm));
+  next_collective_succeeds(comm);
+  may_fail(MPI_Allgather(in, count, MPI_INT, out, count, MPI_INT, comm));
+  next_collective_succeeds(comm);
+  fails(MPI_Alltoall(in, count, MPI_INT, out, count, MPI_INT, comm));
+  next_collective_succeeds(comm);
+  /* The odd rank contradicts itself, and takes no part. */
+  (odd ? fails : may_fail)(MPI_Gather(in, 1, MPI_INT, out, count, MPI_INT, 0, comm));
+  next_collective_succeeds(comm);
+  fails(MPI_Scatter(in, count, MPI_INT, out, 1, MPI_INT, 0, comm));
+  next_collective_succeeds(comm);
+  fails(MPI_Allgather(in, count, MPI_INT, out, 1, MPI_INT, comm));
+  next_collective_succeeds(comm);
+  fails(MPI_Alltoall(in, count, MPI_INT, out, 1, MPI_INT, comm));
+  next_collective_succeeds(comm);
+  const int code = MPI_Ialltoall(in, count, MPI_INT, out, 1, MPI_INT, comm, &request);
+  fails(odd ? code : MPI_Wait(&request, MPI_STATUS_IGNORE));
+  next_collective_succeeds(comm);
+}
+#endif
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   MPI_Errhandler handler;
@@ -163,6 +204,9 @@ int main(int argc, char **argv) {
   arguments();
   requests();
   collectives();
+#ifdef CANELE_MPI
+  if (size_ > 1) disagreements(MPI_COMM_WORLD);
+#endif
   truncation(100, 10);
   truncation(1000000, 10);
   truncation(1000000, 500000);

@@ -48,7 +48,8 @@ enum class Action : std::uint8_t {
 using StepId = std::uint32_t;
 inline constexpr StepId no_step = ~StepId{0};
 /// Limit on the slots of one collective. The collective's number and the slot make up the tag of a message.
-inline constexpr std::uint32_t slots = 1u << 24;
+inline constexpr int slot_bits = 24;
+inline constexpr std::uint32_t slots = 1u << slot_bits;
 
 struct Step {
   Action action = Action::join;

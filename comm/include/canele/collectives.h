@@ -19,11 +19,14 @@
  * - Lengths, and the offsets of parts, are in bytes; counts are in elements. Part r belongs to the rank at position r
  *   of the group. Roots are positions, too.
  * - CANELE_IN_PLACE as input: this rank's own part is read from the place of its result (see each function).
- * - A collective that fails on one rank ends the group. On every rank, its running collectives and all later ones then
- *   end with that error, and status.source names the rank. CANELE_EPEER: the rank died. CANELE_EPROTOCOL: it sent an
- *   unexpected length. CANELE_ENOMEM: no memory to keep a message to or from it. A death ends all groups that contain
- *   the rank. No rank waits for ever, even if other ranks give up at the first error. Make a new group of the ranks
- *   that live.
+ * - A collective that fails on one rank fails on all ranks that have not ended it, and status.source names a rank.
+ *   CANELE_EPROTOCOL: it sent an unexpected length. CANELE_ENOMEM: no memory to keep a message to or from it. The next
+ *   collectives of the group are not affected. The contents of output are undefined.
+ * - The death of a rank (CANELE_EPEER) and canele_group_revoke (CANELE_ESTATE) end the group. On every rank, its
+ *   running collectives and all later ones then end with that error. A death ends all groups that contain the rank.
+ *   Make a new group of the ranks that live.
+ * - No collective waits for a rank that has failed in it. The next one does: a rank that gives up after an error
+ *   revokes the group. After a death it need not.
  * - Errors of the call itself: CANELE_EINVAL, CANELE_ERANK (root), CANELE_ENOMEM, CANELE_ESTATE (the request is in
  *   use). */
 #ifndef CANELE_COLLECTIVES_H
@@ -45,11 +48,22 @@ typedef struct canele_group canele_group_t;
 
 /** Makes a group of `count` distinct ranks, including this one; position r is ranks[r]. ranks = NULL: all ranks of the
  * job (count is ignored). Local operation: no rank waits for another. Ranks that use the same label (1 to 40 bytes)
- * and the same list share the group. A label may be used again when all of them have destroyed the group, unless the
- * group had failed. CANELE_EINVAL: also for a label that begins with "canele.", which the library uses. CANELE_ERANK,
- * CANELE_ENOMEM. CANELE_EBUSY: the label is in use here. */
+ * and the same list share the group. A label may be used again when all of them have destroyed the group, unless a
+ * collective of it had failed. CANELE_EINVAL: also for a label that begins with "canele.", which the library uses.
+ * CANELE_ERANK, CANELE_ENOMEM. CANELE_EBUSY: the label is in use here. */
 CANELE_API int canele_group_create(canele_engine_t *engine, const char *label, const int *ranks, size_t count,
                                    canele_group_t **group);
+
+/** Takes this rank's turn in the next collective of the group without a part in it. The collective fails with `error`
+ * on all ranks that have not ended it; later ones are not affected. For a rank that has no memory for its buffers
+ * (CANELE_ENOMEM), or whose own arguments contradict each other (CANELE_EPROTOCOL); CANELE_EINVAL: any other error, or
+ * NULL. Does not block. */
+CANELE_API int canele_group_skip(canele_group_t *group, int error);
+
+/** Ends the group on all ranks, for a rank that takes no more part in it, after an error for example. The running
+ * collectives, and all later ones, end with CANELE_ESTATE, and status.source is this rank. Those that need nothing more
+ * from it may still succeed. Does not block; nothing happens if the group has ended already. CANELE_EINVAL: NULL. */
+CANELE_API int canele_group_revoke(canele_group_t *group);
 
 /** Frees the group. CANELE_EBUSY while its collectives are running here. NULL is allowed. */
 CANELE_API int canele_group_destroy(canele_group_t *group);

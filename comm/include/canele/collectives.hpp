@@ -104,6 +104,12 @@ class group {
   int rank() const noexcept { return canele_group_rank(native_); }
   int size() const noexcept { return canele_group_size(native_); }
 
+  /// Takes this rank's turn in the next collective, which fails with `error` on all ranks: CANELE_ENOMEM or
+  /// CANELE_EPROTOCOL.
+  void skip(int error) { detail::check(canele_group_skip(native_, error), "canele_group_skip"); }
+  /// Ends the group on all ranks, for a rank that takes no more part in it.
+  void revoke() { detail::check(canele_group_revoke(native_), "canele_group_revoke"); }
+
   /// Barrier: ends when every rank has started it.
   [[nodiscard]] request ibarrier(const collective_options& options = {}) {
     return begin("canele_ibarrier", options,

@@ -38,9 +38,10 @@ int check_root(const Communicator& comm, int root) {
 }
 
 /// Checks this rank's block against what it receives from itself. The engine copies it and uses only one of the
-/// lengths.
-int check_own(std::size_t sent, std::size_t expected) {
+/// lengths. If they differ, the collective fails on all ranks, which do not wait for this one.
+int check_own(const Start& start, std::size_t sent, std::size_t expected) {
   if (sent == expected) return MPI_SUCCESS;
+  canele_group_skip(start.comm.group(), CANELE_EPROTOCOL);
   return fail(MPI_ERR_TRUNCATE, "this rank sends %zu bytes to itself, but receives %zu; expected: equal sizes", sent,
               expected);
 }
@@ -176,7 +177,7 @@ template <class Data>
   if (code == MPI_SUCCESS && rank == root) {
     code = take_output(start, all, start.comm.size(), in_place(own.memory), &blocks, &output);
     if (code == MPI_SUCCESS && in_place(own.memory)) input.parts.length = blocks.block(rank).size();
-    if (code == MPI_SUCCESS) code = check_own(input.parts.length, blocks.block(rank).size());
+    if (code == MPI_SUCCESS) code = check_own(start, input.parts.length, blocks.block(rank).size());
     if (code == MPI_SUCCESS) code = check_apart(own, all, start.comm.size());
   }
   if (code != MPI_SUCCESS) return code;
@@ -209,7 +210,7 @@ template <class Data>
     code = reject_in_place(all.memory, "send");
     if (code == MPI_SUCCESS) code = take_input(start, all, start.comm.size(), &blocks, &input);
     if (code == MPI_SUCCESS && in_place(own.memory)) output.parts.length = blocks.block(rank).size();
-    if (code == MPI_SUCCESS) code = check_own(blocks.block(rank).size(), output.parts.length);
+    if (code == MPI_SUCCESS) code = check_own(start, blocks.block(rank).size(), output.parts.length);
     if (code == MPI_SUCCESS) code = check_apart(own, all, start.comm.size());
   }
   if (code != MPI_SUCCESS) return code;
@@ -236,7 +237,7 @@ template <class Data>
   int code = take_output(start, all, start.comm.size(), in_place(own.memory), &blocks, &output);
   if (code == MPI_SUCCESS && !in_place(own.memory)) {
     code = take_input(start, own, 1, &block, &input);
-    if (code == MPI_SUCCESS) code = check_own(input.parts.length, blocks.block(start.comm.rank()).size());
+    if (code == MPI_SUCCESS) code = check_own(start, input.parts.length, blocks.block(start.comm.rank()).size());
     if (code == MPI_SUCCESS) code = check_apart(own, all, start.comm.size());
   }
   if (code != MPI_SUCCESS) return code;
@@ -264,7 +265,7 @@ template <class Data>
   int code = take_output(start, receive, start.comm.size(), here, &received, &output);
   if (code == MPI_SUCCESS && !here) {
     code = take_input(start, send, start.comm.size(), &sent, &input);
-    if (code == MPI_SUCCESS) code = check_own(sent.block(rank).size(), received.block(rank).size());
+    if (code == MPI_SUCCESS) code = check_own(start, sent.block(rank).size(), received.block(rank).size());
     if (code == MPI_SUCCESS) code = check_apart(send, receive, start.comm.size());
   }
   if (code != MPI_SUCCESS) return code;

@@ -126,7 +126,10 @@ int start_exchange(const Start& start, const Topology& topology, const NeighborB
       topology.sources, output, [&](std::size_t i) { return topology.receive_slot(i); },
       [](std::size_t slot) { return slot; });
   code = check_own_edges(start.comm.rank(), sends, receives);
-  if (code != MPI_SUCCESS) return code;
+  if (code != MPI_SUCCESS) {
+    canele_group_skip(start.comm.group(), CANELE_EPROTOCOL);  // the other ranks do not wait for this one
+    return code;
+  }
   return from_collective(canele_ineighbor_exchange(start.comm.group(), input.memory, sends.data(), sends.size(),
                                                    output.memory, receives.data(), receives.size(), start.options,
                                                    start.request));

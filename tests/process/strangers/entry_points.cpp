@@ -371,6 +371,8 @@ void add_collectives() {
       &world.sum, options, request);
   ADD(refused, canele_iscan, g, in, out, Length{1}, &world.sum, options, request);
   ADD(refused, canele_iexscan, g, in, Optional<int*>{out}, Length{1}, &world.sum, options, request);
+  ADD(refused, canele_group_skip, g, Any<int>{CANELE_ENOMEM});
+  ADD(refused, canele_group_revoke, g);
   ADD(refused, canele_group_destroy, Optional<canele_group_t*>{g});
 }
 

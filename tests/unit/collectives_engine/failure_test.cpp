@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A rank that dies, or ranks that disagree: the requests of all ranks end, with one error, now and later. One thread.
+// A rank that dies: the requests of all ranks end, with one error, now and later. Ranks that disagree: one collective
+// fails on all of them. One thread.
 //
 // A rank dies by the destruction of its engine: its connections break, without any message before.
 #include <optional>
 
+#include "comm/api/collective_call.hpp"
 #include "comm/collectives/discard_receiver.hpp"
 #include "comm/collectives/group.hpp"
 #include "ranks.hpp"
@@ -228,34 +230,146 @@ TEST(GivingUp, LetsGoWhoSendsToAGroupThatWasNeverMade) {
   EXPECT_EQ(canele_group_destroy(group), CANELE_OK);
 }
 
-TEST(Disagreement, OnLengthsEndsInAnError) {
-  for (const char* driver : {"shm", "tcp"}) {
-    canele_collective_options_t options = options_of(CANELE_ALGORITHM_BINOMIAL);  // the model may choose by the length
-    options.segment = 1'000'000;
-    for (const std::size_t other : {1u, 10u, 99u, 101u, 5000u, 200'000u}) {
-      Ranks ranks(job_of(driver, 3));
-      std::vector<std::vector<unsigned char>> memory(3, std::vector<unsigned char>(300'000, 7));
-      std::vector<canele_request_t> requests(3);
-      for (std::size_t rank = 0; rank < 3; ++rank) {
-        const std::size_t length = rank == 0 ? other : 100;
-        ASSERT_EQ(canele_ibcast(ranks.group(static_cast<int>(rank)), memory[rank].data(), length, 0, &options,
-                                &requests[rank]),
-                  CANELE_OK);
-      }
-      for (const std::size_t rank : {1u, 2u}) {
-        ASSERT_TRUE(ranks.job.finish(requests[rank]));
-        EXPECT_EQ(status_of(requests[rank]).error, CANELE_EPROTOCOL) << driver << ", " << other;
-        EXPECT_EQ(memory[rank][100], 7) << "behind the buffer";
-      }
-      ASSERT_TRUE(ranks.job.finish(requests[0]));
-      canele_request_t later{};
-      ASSERT_TRUE(ranks.job.until([&] { return ranks.job.step_all() == 0; }));
-      ASSERT_EQ(canele_ibarrier(ranks.group(0), nullptr, &later), CANELE_OK);
-      ASSERT_TRUE(ranks.job.finish(later));
-      EXPECT_EQ(status_of(later).error, CANELE_EPROTOCOL);
+/// A rank that cannot take part in one collective.
+TEST(GivingUp, OfOneCollectiveIsToldBySkippingIt) {
+  constexpr int size = 4, skips = 1;
+  Ranks ranks(job_of("shm", size, {"CANELE_VERBOSE=0"}));
+  Everywhere first(ranks, {Op::allgather, size, 20'000}), second(ranks, {Op::allreduce, size, 1000});
+  for (const int rank : {0, 2, 3}) first.start(rank);
+  ASSERT_EQ(canele_group_skip(ranks.group(skips), CANELE_ENOMEM), CANELE_OK);
+  second.start_all();
+  for (const int rank : {0, 2, 3}) {
+    ASSERT_TRUE(ranks.job.finish(first.request(rank)));
+    EXPECT_EQ(status_of(first.request(rank)).error, CANELE_ENOMEM);
+    EXPECT_EQ(status_of(first.request(rank)).source, skips);
+  }
+  second.finish("the next one");
+  EXPECT_EQ(canele_group_skip(ranks.group(skips), CANELE_EPEER), CANELE_EINVAL);
+  EXPECT_EQ(canele_group_skip(nullptr, CANELE_ENOMEM), CANELE_EINVAL);
+}
+
+/// A rank that takes no more part: the others wait for it in no collective, now or later.
+TEST(GivingUp, IsToldByRevokingTheGroup) {
+  constexpr int size = 4, revoker = 2;
+  Ranks ranks(job_of("tcp", size, {"CANELE_VERBOSE=0"}));
+  Everywhere first(ranks, {Op::allreduce, size, 1000}), second(ranks, {Op::barrier, size, 0});
+  for (const int rank : {0, 1, 3}) first.start(rank);
+  ASSERT_EQ(canele_group_revoke(ranks.group(revoker)), CANELE_OK);
+  ASSERT_EQ(canele_group_revoke(ranks.group(revoker)), CANELE_OK) << "again";
+  for (const int rank : {0, 1, 3}) second.start(rank);
+  for (const int rank : {0, 1, 3}) {
+    for (Everywhere* const one : {&first, &second}) {
+      ASSERT_TRUE(ranks.job.finish(one->request(rank)));
+      EXPECT_EQ(status_of(one->request(rank)).error, CANELE_ESTATE);
+      EXPECT_EQ(status_of(one->request(rank)).source, revoker);
     }
   }
+  first.start(revoker);
+  ASSERT_TRUE(ranks.job.finish(first.request(revoker)));
+  EXPECT_EQ(status_of(first.request(revoker)).error, CANELE_ESTATE);
+  EXPECT_EQ(canele_group_revoke(nullptr), CANELE_EINVAL);
 }
+
+/// Ranks that do not agree on the length of a broadcast by rank 0.
+class Disagreement : public testing::TestWithParam<const char*> {
+ protected:
+  static constexpr int size = 3;
+  static constexpr std::size_t right = 100;
+
+  Disagreement() : ranks_(job_of(GetParam(), size, {"CANELE_VERBOSE=0"})) {
+    binomial_.segment = 1'000'000;  // the model may choose by the length
+  }
+  void start(int rank, std::size_t length) {
+    const auto at = static_cast<std::size_t>(rank);
+    ASSERT_EQ(canele_ibcast(ranks_.group(rank), memory_[at].data(), length, 0, &binomial_, &requests_[at]), CANELE_OK);
+  }
+  int outcome(int rank) {
+    canele_request_t& request = requests_[static_cast<std::size_t>(rank)];
+    EXPECT_TRUE(ranks_.job.finish(request));
+    return status_of(request).error;
+  }
+  void all_succeed(Op op, std::size_t length) {
+    Everywhere later(ranks_, {op, size, length});
+    later.start_all();
+    later.finish(std::string("later: ") + op_names[static_cast<int>(op)]);
+  }
+
+  Ranks ranks_;
+  canele_collective_options_t binomial_ = options_of(CANELE_ALGORITHM_BINOMIAL);
+  std::vector<std::vector<unsigned char>> memory_{3, std::vector<unsigned char>(300'000, 7)};
+  std::vector<canele_request_t> requests_{3};
+};
+
+TEST_P(Disagreement, FailsTheCollectiveAndNotTheNextOnes) {
+  for (const std::size_t other : {1u, 10u, 99u, 101u, 5000u, 200'000u}) {
+    for (int rank = 0; rank < size; ++rank) start(rank, rank == 0 ? other : right);
+    for (const int rank : {1, 2}) {
+      EXPECT_EQ(outcome(rank), CANELE_EPROTOCOL) << other;
+      EXPECT_EQ(memory_[static_cast<std::size_t>(rank)][right], 7) << "behind the buffer";
+    }
+    outcome(0);  // it may have sent all before it was told
+    all_succeed(Op::barrier, 0);
+    all_succeed(Op::allreduce, 1000);
+    all_succeed(Op::alltoall, 20'000);
+  }
+}
+
+/// The next collective is in progress, on all ranks, when the first one fails.
+TEST_P(Disagreement, LeavesOthersInProgressAlone) {
+  Everywhere beside(ranks_, {Op::alltoall, size, 30'000});
+  for (int rank = 0; rank < size; ++rank) {
+    start(rank, rank == 0 ? 200'000 : right);
+    beside.start(rank);
+  }
+  beside.finish("beside");
+  for (const int rank : {1, 2}) EXPECT_EQ(outcome(rank), CANELE_EPROTOCOL);
+  outcome(0);
+}
+
+/// Rank 2 is told before it starts. A sender waits for its receive, which never comes.
+TEST_P(Disagreement, IsHeardByARankThatStartsLater) {
+  const canele_collective_options_t flat = options_of(CANELE_ALGORITHM_FLAT);
+  binomial_ = flat;
+  start(0, 200'000);
+  start(1, right);
+  EXPECT_EQ(outcome(1), CANELE_EPROTOCOL);
+  outcome(0);  // it ends: rank 2 has discarded its message
+  start(2, 200'000);
+  EXPECT_EQ(outcome(2), CANELE_EPROTOCOL);
+  all_succeed(Op::bcast, 50'000);
+}
+
+/// Messages of the failed collective come after the failure. Their senders do not wait.
+TEST_P(Disagreement, DiscardsMessagesThatComeLate) {
+  binomial_ = options_of(CANELE_ALGORITHM_FLAT);
+  Everywhere gather(ranks_, {Op::gather, size, 50'000, 1});
+  canele_request_t early{};
+  const unsigned char word = 0;
+  canele_session_t* const session = comm::api::public_of(comm::api::group_of(ranks_.group(2)).session);
+  ASSERT_EQ(canele_isend(session, 1, 0, &word, sizeof word, &early), CANELE_OK);  // in place of rank 2's part
+  gather.start(1, &binomial_);
+  ASSERT_TRUE(ranks_.job.finish(gather.request(1)));
+  EXPECT_EQ(status_of(gather.request(1)).error, CANELE_EPROTOCOL);
+  ASSERT_TRUE(ranks_.job.until([&] { return ranks_.job.step_all() == 0; }));
+  gather.start(0, &binomial_);
+  ASSERT_TRUE(ranks_.job.finish(gather.request(0)));
+  gather.start(2, &binomial_);
+  ASSERT_TRUE(ranks_.job.finish(gather.request(2)));
+  EXPECT_TRUE(ranks_.job.finish(early));
+  all_succeed(Op::gather, 50'000);
+}
+
+/// The group is not closed, because messages of the failed collective may still come.
+TEST_P(Disagreement, KeepsTheLabelOfADestroyedGroup) {
+  for (int rank = 0; rank < size; ++rank) start(rank, rank == 0 ? 1 : right);
+  for (const int rank : {0, 1, 2}) outcome(rank);
+  ASSERT_EQ(canele_group_destroy(ranks_.group(1)), CANELE_OK);
+  EXPECT_EQ(canele_group_create(ranks_.job.handle(1), "test", nullptr, 0, &ranks_.groups[1]), CANELE_EBUSY);
+  ranks_.groups[1] = nullptr;
+}
+
+INSTANTIATE_TEST_SUITE_P(Drivers, Disagreement, testing::Values("shm", "tcp"),
+                         [](const auto& one) { return std::string(one.param); });
 
 }  // namespace
 }  // namespace canele::test
