@@ -263,11 +263,18 @@ suite() {
   count_closing_line "$log" "$status"
 }
 
-# run_mpich STAGE ONLY: runs MPICH's own tests in C, from Debian's source package, on the install.
+# run_mpich STAGE ONLY [OPTIONS...]: runs MPICH's own tests in C, from Debian's source package, on the install.
 run_mpich() {
-  local log=$logs/$1.log status=0
-  streamed "$log" "$here/mpi/mpich/suite.py" --bin "$prefix/bin" --jobs "$jobs" --only "$2" || status=$?
+  local log=$logs/$1.log only=$2 status=0
+  shift 2
+  streamed "$log" "$here/mpi/mpich/suite.py" --bin "$prefix/bin" --jobs "$jobs" --only "$only" "$@" || status=$?
   count_closing_line "$log" "$status"
+}
+
+# Some lines of each kind as programs of the standard ABI, which differ from others in header and library only.
+run_mpich_abi() {
+  local lines='attr/attr(?!ic)|group/|init/(exitst|finalized|attrself)|pt2pt/(sendrecv[123]|anyall) |coll/scantst '
+  run_mpich mpich-abi "^($lines)" --mpi-abi
 }
 
 # Prints a number that differs for every commit, so that a finding can be repeated, and a commit be tried beforehand.
@@ -429,7 +436,7 @@ run_stage() {
     asan-tests | tsan-tests) run_ctest "${1%-tests}" 'unit|process|mpi' $((jobs + 1)) ;; # soak-system: the others
     fuzz) run_fuzz --seed "$(seed_of_commit)" ;;
     install) install_release ;;
-    mpich) run_mpich mpich '^(?!threads/(pt2pt|comm))' ;; # soak-mpich: all
+    mpich) run_mpich mpich '^(?!threads/(pt2pt|comm))' && run_mpich_abi ;; # soak-mpich: all
     soak-mpich) run_mpich soak-mpich '' ;;
     starpu) build_starpu ;;
     starpu-shm | starpu-tcp) suite "$1" --driver "${1#starpu-}" ;;

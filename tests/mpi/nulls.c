@@ -30,6 +30,15 @@ static void environment(void) {
   REFUSED(MPI_Add_error_code(MPI_ERR_ARG, NULL));
   REFUSED(MPI_Add_error_string(MPI_ERR_ARG, NULL));
   REFUSED(MPI_Get_hw_resource_info(NULL));
+  REFUSED(MPI_Abi_get_version(NULL, &value));
+  REFUSED(MPI_Abi_get_version(&value, NULL));
+  REFUSED(MPI_Abi_get_info(NULL));
+  REFUSED(MPI_Abi_get_fortran_info(NULL));
+  REFUSED(MPI_Abi_get_fortran_booleans(4, NULL, ints, &value));
+  REFUSED(MPI_Abi_get_fortran_booleans(4, ints, NULL, &value));
+  REFUSED(MPI_Abi_get_fortran_booleans(4, ints, ints, NULL));
+  REFUSED(MPI_Abi_set_fortran_booleans(4, NULL, ints));
+  REFUSED(MPI_Abi_set_fortran_booleans(4, ints, NULL));
   CHECK_EQ(MPI_Error_class(MPI_ERR_ARG, NULL), MPI_ERR_ARG);
   REFUSED(MPI_Get_address(&value, NULL));
 }
