@@ -30,6 +30,15 @@ static void environment(void) {
   REFUSED(MPI_Add_error_code(MPI_ERR_ARG, NULL));
   REFUSED(MPI_Add_error_string(MPI_ERR_ARG, NULL));
   REFUSED(MPI_Get_hw_resource_info(NULL));
+  REFUSED(MPI_Abi_get_version(NULL, &value));
+  REFUSED(MPI_Abi_get_version(&value, NULL));
+  REFUSED(MPI_Abi_get_info(NULL));
+  REFUSED(MPI_Abi_get_fortran_info(NULL));
+  REFUSED(MPI_Abi_get_fortran_booleans(4, NULL, ints, &value));
+  REFUSED(MPI_Abi_get_fortran_booleans(4, ints, NULL, &value));
+  REFUSED(MPI_Abi_get_fortran_booleans(4, ints, ints, NULL));
+  REFUSED(MPI_Abi_set_fortran_booleans(4, NULL, ints));
+  REFUSED(MPI_Abi_set_fortran_booleans(4, ints, NULL));
   CHECK_EQ(MPI_Error_class(MPI_ERR_ARG, NULL), MPI_ERR_ARG);
   REFUSED(MPI_Get_address(&value, NULL));
 }
@@ -185,6 +194,7 @@ static void kept_requests(void) {
 }
 
 static void fields_of_statuses(void) {
+  MPI_Count counted;
   MPI_F08_status f08;
   REFUSED(MPI_Status_get_source(NULL, &value));
   REFUSED(MPI_Status_get_source(&status, NULL));
@@ -196,6 +206,12 @@ static void fields_of_statuses(void) {
   REFUSED(MPI_Status_set_tag(NULL, 0));
   REFUSED(MPI_Status_set_error(NULL, 0));
   REFUSED(MPI_Status_set_cancelled(NULL, 0));
+  REFUSED(MPI_Get_elements(NULL, MPI_INT, &value));
+  REFUSED(MPI_Get_elements(&status, MPI_INT, NULL));
+  REFUSED(MPI_Get_elements_x(NULL, MPI_INT, &counted));
+  REFUSED(MPI_Get_elements_x(&status, MPI_INT, NULL));
+  REFUSED(MPI_Status_set_elements(NULL, MPI_INT, 1));
+  REFUSED(MPI_Status_set_elements_x(NULL, MPI_INT, 1));
   REFUSED(MPI_Status_c2f(NULL, ints));
   REFUSED(MPI_Status_c2f(&status, NULL));
   REFUSED(MPI_Status_f2c(NULL, &status));

@@ -8,6 +8,8 @@ It writes into DIRECTORY
     calls/CHAPTER.hpp        declarations of the functions behind the generated entry points
     entries_in_fortran.cpp   what Fortran programs call
     include/mpif.h, mpi.f90  the include file and the module for Fortran
+    include/standard_abi     declarations of all functions of the standard ABI
+    standard_abi.cpp         the library libmpi_abi
     entries_CHAPTER.cpp      the entry points: each looks its handles up, checks its arguments, and calls the function
 
 A file is written only if its content has changed, so that nothing is compiled without need.
@@ -18,6 +20,7 @@ import sys
 import textwrap
 
 import fortran
+import standard_abi
 import table
 
 LICENSE = "SPDX-License-Identifier: BSD-3-Clause"
@@ -294,6 +297,8 @@ def main(directory):
     header = (table.HERE.parent / "include/mpi_constants.h").read_text(encoding="utf-8")
     write(target / "include" / "mpif.h", fortran.include_file(header))
     write(target / "mpi.f90", fortran.module(chapters))
+    write(target / "include/standard_abi/mpi_functions.h", standard_abi.header(chapters, declare))
+    write(target / "standard_abi.cpp", standard_abi.library(chapters))
     made = {target / "entries_in_fortran.cpp": fortran.stubs(chapters)}
     for chapter in chapters:
         if any(function.is_generated for function in chapter.functions):

@@ -62,7 +62,10 @@ SPECIAL = {
     "argument_count": (None, None, "int *"),
     "arguments": (None, None, "char ***"),
     "program_arguments": ("char **", None, None),  # those of main, or NULL
+    "argument_lists": (None, "char **", None),  # of several programs
 }
+# Functions of the program that are the same for large counts.
+ONE_FORM = ("MPI_Datarep_extent_function",)
 CLASSES = ("blocking", "init", "test", "wait")
 MARKS = CLASSES + ("large", "missing", "large missing", "by hand", "conversion", "any time", "may block")
 MARKS += ("deprecated", "removed", "undeclared", "form")
@@ -119,11 +122,13 @@ class Argument:
         if self.kind == "ranges":
             return f"int {self.name}[][3]"
         if self.is_function:
-            return f"{self.value_type() + ('_c' if large else '')} *{self.name}"
+            return f"{self.value_type() + ('_c' if large and self.kind not in ONE_FORM else '')} *{self.name}"
         if self.kind in SPECIAL:
             text = SPECIAL[self.kind][DIRECTIONS.index(self.direction)]
             if not self.is_array:
                 return text + self.name
+            if self.kind == "argument_lists":
+                return f"char **{self.name}[]"
             return f"char *{self.name}[]" if self.kind == "text" else f"{text.rstrip('* ')} {self.name}[]"
         type_name = self.value_type(large)
         if self.is_array:

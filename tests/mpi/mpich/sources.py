@@ -30,24 +30,24 @@ def private_apt(place: pathlib.Path, *arguments: str) -> list[str]:
     return ["apt-get", *(word for name, value in settings.items() for word in ("-o", f"{name}={value}")), *arguments]
 
 
-def fetch(place: pathlib.Path, log: pathlib.Path) -> None:
-    """Downloads the source package."""
+def fetch(place: pathlib.Path, log: pathlib.Path, package: str = "mpich", name: str = "MPICH", *options: str) -> None:
+    """Downloads a source package. `options` are those of apt-get source."""
     apt = place / "apt"
     for directory in (apt / "lists/partial", apt / "cache/archives/partial"):
         directory.mkdir(parents=True, exist_ok=True)
     lines = subprocess.run([sys.executable, str(ROOT / "tests/starpu/deb_src_lines.py")], capture_output=True,
                            text=True, check=False)
     if lines.returncode != 0:
-        raise SourcesError(f"MPICH's source package cannot be fetched: {lines.stderr.strip()}")
+        raise SourcesError(f"{name}'s source package cannot be fetched: {lines.stderr.strip()}")
     (apt / "sources.list").write_text(lines.stdout, encoding="utf-8")
     with open(log, "w", encoding="utf-8") as file:
-        for arguments in (("update",), ("source", "--download-only", "mpich")):
+        for arguments in (("update",), ("source", "--download-only", *options, package)):
             code = subprocess.run(private_apt(apt, *arguments), cwd=place, stdin=subprocess.DEVNULL, stdout=file,
                                   stderr=subprocess.STDOUT, check=False).returncode
             if code != 0:
                 reasons = re.findall(r"^[EW]: (.*)$", log.read_text(encoding="utf-8"), re.MULTILINE)
                 raise SourcesError(
-                    f"MPICH's source package cannot be fetched from Debian: apt-get {arguments[0]} ended with exit "
+                    f"{name}'s source package cannot be fetched from Debian: apt-get {arguments[0]} ended with exit "
                     f"code {code}. {reasons[0] if reasons else ''}\nAll that it says is in {log}")
 
 

@@ -160,12 +160,16 @@ def parse_arguments() -> argparse.Namespace:
                         help="the folder of canele-mpicc and canele-run (default: build/prefix/bin)")
     parser.add_argument("--driver", default="", help="value of CANELE_DRIVERS (default: Canelé's own)")
     parser.add_argument("--peer", choices=PEERS, help="run on another MPI of this machine")
+    parser.add_argument("--mpi-abi", action="store_true", help="build the programs for the standard ABI")
     parser.add_argument("--only", default="", metavar="REGEX", help="only the lines that match")
     parser.add_argument("--cache", type=pathlib.Path, default=ROOT / "build/mpich", help="sources and programs")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="compilers at a time")
     options = parser.parse_args()
     options.bin, options.cache = options.bin.resolve(), options.cache.resolve()
     options.compiler, options.launcher = [str(options.bin / "canele-mpicc")], [str(options.bin / "canele-run")]
+    options.name = options.peer or "canele"
+    if options.mpi_abi:
+        options.compiler, options.name = [*options.compiler, "-mpi-abi"], "canele-abi"
     if options.peer:
         options.compiler, options.launcher = PEERS[options.peer]
     for command in (options.compiler[0], options.launcher[0]):
@@ -176,7 +180,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = parse_arguments()
-    results = options.cache / f"results-{options.peer or 'canele'}"
+    results = options.cache / f"results-{options.name}"
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
     begin = time.monotonic()
@@ -190,9 +194,9 @@ def main() -> int:
             fail(f"expected.txt has lines that MPICH {version} does not list: {', '.join(unknown)}")
         lines = [line for line in lines if re.search(options.only, line.name)]
         print(f"MPICH {version}: {len(lines)} lines", flush=True)
-        missing = set() if options.peer else programs.missing_functions()
-        builder = programs.Builder(place, options.cache / f"programs-{options.peer or 'canele'}", options.compiler,
-                                   missing)
+        # The standard ABI has all functions: a call of a missing one ends as an error.
+        missing = set() if options.peer or options.mpi_abi else programs.missing_functions()
+        builder = programs.Builder(place, options.cache / f"programs-{options.name}", options.compiler, missing)
         builder.start()
     except (sources.SourcesError, programs.BuildError) as error:
         fail(str(error))
