@@ -7,7 +7,7 @@ It writes into DIRECTORY
     function_names.hpp       the names by class of call, for profiles
     calls/CHAPTER.hpp        declarations of the functions behind the generated entry points
     entries_in_fortran.cpp   what Fortran programs call
-    include/mpif.h, mpi.f90  the include file and the module for Fortran
+    include/mpif.h, mpi.f90  the include file and the modules for Fortran
     entries_CHAPTER.cpp      the entry points: each looks its handles up, checks its arguments, and calls the function
 
 A file is written only if its content has changed, so that nothing is compiled without need.
@@ -18,6 +18,7 @@ import sys
 import textwrap
 
 import fortran
+import fortran_modules
 import table
 
 LICENSE = "SPDX-License-Identifier: BSD-3-Clause"
@@ -291,9 +292,10 @@ def main(directory):
     chapters = table.read_table()
     write(target / "include" / "mpi_functions.h", functions_header(chapters))
     write(target / "function_names.hpp", function_names(chapters))
-    header = (table.HERE.parent / "include/mpi_constants.h").read_text(encoding="utf-8")
-    write(target / "include" / "mpif.h", fortran.include_file(header))
-    write(target / "mpi.f90", fortran.module(chapters))
+    include = table.HERE.parent / "include"
+    header = "".join((include / name).read_text(encoding="utf-8") for name in ("mpi.h", "mpi_constants.h"))
+    write(target / "include" / "mpif.h", fortran_modules.include_file(header))
+    write(target / "mpi.f90", fortran_modules.modules(chapters, header))
     made = {target / "entries_in_fortran.cpp": fortran.stubs(chapters)}
     for chapter in chapters:
         if any(function.is_generated for function in chapter.functions):
