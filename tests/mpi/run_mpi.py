@@ -274,6 +274,8 @@ class Nulls(unittest.TestCase):
         functions = table.existing(table.read_table())
         self.assertGreater(len(functions), 100)
         for function in functions:
+            if function.chapter == "tools":  # NULL is allowed for many outputs: tools.c
+                continue
             pointers = [one.name for one in function.arguments if must_be_given(one)]
             if function.call_class == "init" and "request" in pointers:
                 pointers = ["request"]  # the function for single requests checks the arrays, too

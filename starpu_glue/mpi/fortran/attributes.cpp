@@ -44,7 +44,7 @@ MPI_Aint read_attribute(void* attribute) {
 
 MPI_Aint read_attribute(int keyval, void* attribute) {
   if (keyval == MPI_WIN_SIZE) return *static_cast<const MPI_Aint*>(attribute);
-  const bool is_of_comm = keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE;
+  const bool is_of_comm = keyval >= MPI_TAG_UB && keyval <= MPI_TAG_UB + 6;
   const bool is_of_window = keyval > MPI_WIN_BASE && keyval <= MPI_WIN_MODEL;
   return is_of_comm || is_of_window ? *static_cast<const int*>(attribute) : read_attribute(attribute);
 }

@@ -204,9 +204,20 @@ def conversion(function):
         f"CANELE_MPI_NAME({function.name});", ""])
 
 
+def tool(function):
+    """The entry point of a function for tools. Errors are returned only, and the function behind checks arguments."""
+    head = wrap(f'extern "C" int PMPI_{function.name}(', [one.declaration() for one in function.arguments], ") {")
+    starts = "true" if function.name == "T_init_thread" else "false"
+    call = f"calls::{snake_case(function.name)}({', '.join(one.name for one in function.arguments)})"
+    return "\n".join([head, f"  return tools::perform({starts}, [&] {{ return {call}; }});", "}",
+                      f"CANELE_MPI_NAME({function.name});", ""])
+
+
 def entry(function, large):
     if "conversion" in function.marks:
         return conversion(function)
+    if function.chapter == "tools":
+        return tool(function)
     name = function.name + ("_c" if large else "")
     narrow = narrowing(function) if function.has_large_form and not large else []
     lines = [wrap(f'extern "C" int PMPI_{name}(', [one.declaration(large) for one in function.arguments], ") {")]
@@ -242,9 +253,10 @@ def entry(function, large):
 
 
 def entries(chapter):
+    begins = "tools/tool_state.hpp" if chapter.name == "tools" else "entry.hpp"
     lines = [f"// {LICENSE}", "//", f"// Entry points of the chapter {chapter.name}, made from",
              f"// starpu_glue/mpi/functions/{chapter.name}.txt.", f'#include "calls/{chapter.name}.hpp"', "",
-             '#include "starpu_glue/mpi/entry.hpp"', "", "using namespace canele::mpi;", ""]
+             f'#include "starpu_glue/mpi/{begins}"', "", "using namespace canele::mpi;", ""]
     for function in chapter.functions:
         if function.is_generated:
             if not function.is_declared:
