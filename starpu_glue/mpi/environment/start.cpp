@@ -2,7 +2,8 @@
 //
 // Start and end of the engine, with the settings that StarPU makes through NewMadeleine's variables.
 //
-// A CANELE_ variable of the user always wins over the NMAD_ and PIOM_ variables, which StarPU sets by itself.
+// A CANELE_ variable of the user always wins over the NMAD_ and PIOM_ variables, which StarPU sets by itself. What a
+// tool has written by MPI_T_cvar_write wins over both.
 #include "starpu_glue/mpi/environment/start.hpp"
 
 #include <pthread.h>
@@ -18,6 +19,7 @@
 #include "starpu_glue/mpi/core/profile.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
 #include "starpu_glue/mpi/messages/request.hpp"
+#include "starpu_glue/mpi/tools/variables.hpp"
 #include "starpu_glue/mpi/windows/window.hpp"
 
 namespace canele::mpi {
@@ -33,10 +35,16 @@ void after_fork_in_child() {
   enable_fast_path(false);
 }
 
+/// Returns what a tool or the environment says about a setting, or nullptr.
+const char* setting(const char* name) {
+  const char* const written = tools::written_setting(name);
+  return written != nullptr ? written : std::getenv(name);
+}
+
 /// Returns "CANELE_STRATEGY=..." for NMAD_STRATEGY, or "".
 std::string strategy_setting() {
   const char* wanted = std::getenv("NMAD_STRATEGY");
-  if (wanted == nullptr || *wanted == '\0' || std::getenv("CANELE_STRATEGY") != nullptr) return "";
+  if (wanted == nullptr || *wanted == '\0' || setting("CANELE_STRATEGY") != nullptr) return "";
   const std::string_view name(wanted);
   if (name == "prio") return "CANELE_STRATEGY=priority";
   if (name == "aggreg") return "CANELE_STRATEGY=aggregate";
@@ -48,7 +56,7 @@ std::string strategy_setting() {
 
 /// Returns the file of CANELE_PROFILE, or nullptr.
 const char* profile_file() {
-  const char* file = std::getenv("CANELE_PROFILE");
+  const char* file = setting("CANELE_PROFILE");
   return file == nullptr || *file == '\0' ? nullptr : file;
 }
 
@@ -60,7 +68,7 @@ bool is_set(const char* variable) {
 /// Rejects CANELE_WORKER=none with PIOM_DEDICATED: StarPU, which sets that variable, relies on the library for
 /// progress.
 int check_worker() {
-  const char* worker = std::getenv("CANELE_WORKER");
+  const char* worker = setting("CANELE_WORKER");
   if (!is_set("PIOM_DEDICATED") || worker == nullptr || std::string_view(worker) != "none") return MPI_SUCCESS;
   return fail(MPI_ERR_OTHER,
               "CANELE_WORKER=none, but PIOM_DEDICATED=1, which StarPU sets, needs a progress thread: no request of "
@@ -69,13 +77,13 @@ int check_worker() {
 
 /// Returns whether the environment has a setting, by its name or its old name.
 bool is_given(const char* name, const char* old_name) {
-  return std::getenv(name) != nullptr || std::getenv(old_name) != nullptr;
+  return setting(name) != nullptr || std::getenv(old_name) != nullptr;
 }
 
 /// Asks for a worker, and for settings that suit StarPU's threads, which compute or poll all the time, on too few
 /// cores. Turns membarrier off: it would interrupt every core of the job each time that the worker sleeps.
 void add_worker(std::vector<const char*>& settings) {
-  if (std::getenv("CANELE_WORKER") != nullptr) return;
+  if (setting("CANELE_WORKER") != nullptr) return;
   settings.push_back("CANELE_WORKER=bound");
   if (!is_given("CANELE_HOST_THREADS", "CANELE_WORKER_COMPANY")) settings.push_back("CANELE_HOST_THREADS=busy");
   if (!is_given("CANELE_EXPERT_SHM_MEMBARRIER", "CANELE_SHM_MEMBARRIER"))
@@ -85,7 +93,7 @@ void add_worker(std::vector<const char*>& settings) {
 }  // namespace
 
 bool worker_wanted() {
-  const char* worker = std::getenv("CANELE_WORKER");
+  const char* worker = setting("CANELE_WORKER");
   return worker == nullptr || std::string_view(worker).starts_with("bound");
 }
 
@@ -107,6 +115,8 @@ int start(int asked_level) {
   if (!strategy.empty()) settings.push_back(strategy.c_str());
   // With PIOM_DEDICATED_WAIT, too: StarPU only pins the worker later, and under STARPU_MPI_NOBIND not even that.
   if (is_set("PIOM_DEDICATED")) add_worker(settings);
+  const std::vector<std::string> written = tools::written_settings();
+  for (const std::string& one : written) settings.push_back(one.c_str());
   canele_options_t options{};
   options.struct_size = sizeof options;
   options.settings = settings.data();

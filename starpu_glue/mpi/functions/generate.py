@@ -7,7 +7,7 @@ It writes into DIRECTORY
     function_names.hpp       the names by class of call, for profiles
     calls/CHAPTER.hpp        declarations of the functions behind the generated entry points
     entries_in_fortran.cpp   what Fortran programs call
-    include/mpif.h, mpi.f90  the include file and the module for Fortran
+    include/mpif.h, mpi.f90  the include file and the modules for Fortran
     include/standard_abi     declarations of all functions of the standard ABI
     standard_abi.cpp         the library libmpi_abi
     entries_CHAPTER.cpp      the entry points: each looks its handles up, checks its arguments, and calls the function
@@ -20,6 +20,7 @@ import sys
 import textwrap
 
 import fortran
+import fortran_modules
 import standard_abi
 import table
 
@@ -206,9 +207,20 @@ def conversion(function):
         f"CANELE_MPI_NAME({function.name});", ""])
 
 
+def tool(function):
+    """The entry point of a function for tools. Errors are returned only, and the function behind checks arguments."""
+    head = wrap(f'extern "C" int PMPI_{function.name}(', [one.declaration() for one in function.arguments], ") {")
+    starts = "true" if function.name == "T_init_thread" else "false"
+    call = f"calls::{snake_case(function.name)}({', '.join(one.name for one in function.arguments)})"
+    return "\n".join([head, f"  return tools::perform({starts}, [&] {{ return {call}; }});", "}",
+                      f"CANELE_MPI_NAME({function.name});", ""])
+
+
 def entry(function, large):
     if "conversion" in function.marks:
         return conversion(function)
+    if function.chapter == "tools":
+        return tool(function)
     name = function.name + ("_c" if large else "")
     narrow = narrowing(function) if function.has_large_form and not large else []
     lines = [wrap(f'extern "C" int PMPI_{name}(', [one.declaration(large) for one in function.arguments], ") {")]
@@ -244,9 +256,10 @@ def entry(function, large):
 
 
 def entries(chapter):
+    begins = "tools/tool_state.hpp" if chapter.name == "tools" else "entry.hpp"
     lines = [f"// {LICENSE}", "//", f"// Entry points of the chapter {chapter.name}, made from",
              f"// starpu_glue/mpi/functions/{chapter.name}.txt.", f'#include "calls/{chapter.name}.hpp"', "",
-             '#include "starpu_glue/mpi/entry.hpp"', "", "using namespace canele::mpi;", ""]
+             f'#include "starpu_glue/mpi/{begins}"', "", "using namespace canele::mpi;", ""]
     for function in chapter.functions:
         if function.is_generated:
             if not function.is_declared:
@@ -294,9 +307,10 @@ def main(directory):
     chapters = table.read_table()
     write(target / "include" / "mpi_functions.h", functions_header(chapters))
     write(target / "function_names.hpp", function_names(chapters))
-    header = (table.HERE.parent / "include/mpi_constants.h").read_text(encoding="utf-8")
-    write(target / "include" / "mpif.h", fortran.include_file(header))
-    write(target / "mpi.f90", fortran.module(chapters))
+    include = table.HERE.parent / "include"
+    header = "".join((include / name).read_text(encoding="utf-8") for name in ("mpi.h", "mpi_constants.h"))
+    write(target / "include" / "mpif.h", fortran_modules.include_file(header))
+    write(target / "mpi.f90", fortran_modules.modules(chapters, header))
     write(target / "include/standard_abi/mpi_functions.h", standard_abi.header(chapters, declare))
     write(target / "standard_abi.cpp", standard_abi.library(chapters))
     made = {target / "entries_in_fortran.cpp": fortran.stubs(chapters)}

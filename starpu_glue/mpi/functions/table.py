@@ -166,6 +166,11 @@ class Function:
         return self.exists and "undeclared" not in self.marks
 
     @property
+    def is_large_only(self):
+        """Whether it is the form for large counts of another function, with arguments of its own."""
+        return self.name.endswith("_c")
+
+    @property
     def call_class(self):
         return next((mark for mark in CLASSES if mark in self.marks), "other")
 

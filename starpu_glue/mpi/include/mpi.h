@@ -108,6 +108,7 @@ typedef int MPI_Grequest_cancel_function(void *extra_state, int complete);
 typedef void MPI_User_function(void *in, void *inout, int *count, MPI_Datatype *datatype);
 
 #include "mpi_constants.h"
+#include "mpi_tools.h"
 #ifdef CANELE_STANDARD_ABI
 #include "standard_abi/mpi_rest.h"
 #endif
