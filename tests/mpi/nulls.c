@@ -80,6 +80,10 @@ static void communicators(void) {
   REFUSED(MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, NULL));
   REFUSED(MPI_Comm_create(world, group, NULL));
   REFUSED(MPI_Comm_create_group(world, group, 0, NULL));
+  REFUSED(MPI_Comm_remote_size(world, NULL));
+  REFUSED(MPI_Comm_remote_group(world, NULL));
+  REFUSED(MPI_Intercomm_create(world, 0, world, 0, 0, NULL));
+  REFUSED(MPI_Intercomm_merge(world, 0, NULL));
   REFUSED(MPI_Comm_free(NULL));
   REFUSED(MPI_Comm_compare(world, world, NULL));
   REFUSED(MPI_Comm_group(world, NULL));

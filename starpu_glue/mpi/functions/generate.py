@@ -33,8 +33,12 @@ OBJECTS = {
     "datatype": ("Type* {} = nullptr;", "get_type({0}, &{1})", "*{}", "Type& {}", "datatypes/type.hpp"),
     "win": ("Window* {} = nullptr;", "get_window({0}, &{1})", "*{}", "Window& {}", "windows/window.hpp"),
 }
+# Communicators of one kind: they are looked up like others, and their kind is checked after all other arguments.
+KINDS_OF_COMMUNICATORS = {"intracomm": "expect_intracommunicator", "intercomm": "expect_intercommunicator"}
+OBJECTS |= dict.fromkeys(KINDS_OF_COMMUNICATORS, OBJECTS["comm"])
 # Objects with an error handler.
-HANDLER_KINDS = ("comm", "any_comm", "win")
+COMMUNICATORS = ("comm", "any_comm", *KINDS_OF_COMMUNICATORS)
+HANDLER_KINDS = COMMUNICATORS + ("win",)
 
 
 def wrap(head, parts, tail):
@@ -164,6 +168,9 @@ def check_steps(function):
                 yield "", f'given({{{{"{one.name}", {one.name}}}}})'
         elif one.direction != "in" and not one.is_array:
             yield "", f'given({{{{"{one.name}", {one.name}}}}})'
+    for one in function.arguments:
+        if one.kind in KINDS_OF_COMMUNICATORS:
+            yield "", f"{KINDS_OF_COMMUNICATORS[one.kind]}(*found_{one.name})"
     if function.blocks:
         yield "", "may_block()"
 
@@ -178,8 +185,7 @@ def passed(argument, has_large_form=False):
 
 def ending(function):
     """How the call ends: by the error handler of its window, its communicator, or MPI_COMM_WORLD."""
-    endings = {"win": "call.end(code, comm_of(found_{}))", "comm": "call.end(code, found_{})"}
-    endings["any_comm"] = endings["comm"]
+    endings = {"win": "call.end(code, comm_of(found_{}))"} | dict.fromkeys(COMMUNICATORS, "call.end(code, found_{})")
     for kind, text in endings.items():
         for one in function.arguments:
             if one.kind == kind and is_object(one):
