@@ -23,6 +23,8 @@ namespace {
 
 constinit std::mutex lock;  // guards the list of all communicators, and names
 constinit Communicator* all = nullptr;
+constinit std::mutex making_base;
+constinit Communicator* base_of_library = nullptr;  // guarded by making_base
 
 /// Hints that MPI defines: what the program will not do. The library remembers them.
 constexpr const char* kHints[] = {"mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length",
@@ -220,6 +222,30 @@ int open_world(canele_engine_t* engine) {
   return MPI_SUCCESS;
 }
 
+void close_world() {
+  for (const MPI_Comm handle : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
+    std::atomic<Communicator*>& slot = *communicators_pool.reserved(handle);
+    CommunicatorPool::close(slot);
+    slot.load(std::memory_order_acquire)->drop_reference();
+  }
+}
+
+int get_any_communicator(Communicator** found) {
+  *found = world();
+  return *found != nullptr ? MPI_SUCCESS : get_base(found);
+}
+
+int get_base(Communicator** found) {
+  const std::lock_guard guard(making_base);
+  int code = MPI_SUCCESS;
+  if (base_of_library == nullptr) {
+    const auto ranks = std::make_shared<const Ranks>(canele_size(engine()));
+    code = Communicator::create(engine(), ranks, canele_rank(engine()), "mpi.base", &base_of_library);
+  }
+  *found = base_of_library;
+  return code;
+}
+
 void close_groups() {
   const std::lock_guard guard(lock);
   for (Communicator* comm = all; comm != nullptr; comm = comm->next_) {
@@ -230,8 +256,10 @@ void close_groups() {
 }
 
 void forget_communicators() {
-  for (const MPI_Comm handle : {MPI_COMM_WORLD, MPI_COMM_SELF})
-    CommunicatorPool::close(*communicators_pool.reserved(handle));
+  for (const MPI_Comm handle : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
+    if (find_communicator(handle) != nullptr) CommunicatorPool::close(*communicators_pool.reserved(handle));
+  }
+  base_of_library = nullptr;
   const std::lock_guard guard(lock);
   while (all != nullptr) {
     Communicator* comm = all;

@@ -212,6 +212,12 @@ extern constinit MarkInUse mark_all_in_use;
 
 /// Makes MPI_COMM_WORLD and MPI_COMM_SELF. Returns an MPI code.
 int open_world(canele_engine_t* engine);
+/// Frees them, while sessions still need the engine.
+void close_world();
+/// Returns MPI_COMM_WORLD or, if there is none, the communicator of get_base().
+int get_any_communicator(Communicator** found);
+/// Returns a communicator of all ranks, without a handle, for the library itself. It is made at first use.
+int get_base(Communicator** found);
 /// Closes the freed communicators that no request is on any more.
 void close_retired();
 /// Closes all groups before the engine is finalized: the engine does not track them.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -191,26 +192,55 @@ int create_together(Communicator& parent, const Ranks& group, MPI_Comm* made) {
   return split(parent, rank == MPI_UNDEFINED ? MPI_UNDEFINED : color, rank, made);
 }
 
-int create_from_group(Communicator& parent, const RanksPointer& group, int tag, MPI_Comm* made) {
+int agree(Communicator& parent, const RanksPointer& group, std::uint64_t tag, Communicator** made) {
   const int rank = group->position(parent.world_rank(parent.rank()));
-  *made = MPI_COMM_NULL;
-  if (rank == MPI_UNDEFINED) return MPI_SUCCESS;
-  if (const int code = check_subset(parent, *group); code != MPI_SUCCESS) return code;
   std::uint64_t number = rank == 0 ? take_number() : 0;
   const Buffer message = bytes_buffer(&number, sizeof number);
   canele_session_t* session = nullptr;
   int code = parent.agreements(&session);
   if (code != MPI_SUCCESS) return code;
-  Batch batch(session, static_cast<unsigned>(tag), static_cast<std::size_t>(group->size()));
+  Batch batch(session, tag, static_cast<std::size_t>(group->size()));
   if (rank != 0) code = batch.receive(group->world_rank(0), message);
   for (int i = 1; rank == 0 && i < group->size() && code == MPI_SUCCESS; ++i) {
     code = batch.send(group->world_rank(i), message);
   }
   if (code == MPI_SUCCESS) code = batch.finish();
   if (code != MPI_SUCCESS) return code;
+  return Communicator::create(engine(), group, rank, derived_label(group->world_rank(0), number), made);
+}
+
+int create_from_group(Communicator& parent, const RanksPointer& group, int tag, MPI_Comm* made) {
+  *made = MPI_COMM_NULL;
+  if (group->position(parent.world_rank(parent.rank())) == MPI_UNDEFINED) return MPI_SUCCESS;
+  if (const int code = check_subset(parent, *group); code != MPI_SUCCESS) return code;
   Communicator* comm = nullptr;
-  code = Communicator::create(engine(), group, rank, derived_label(group->world_rank(0), number), &comm);
+  const int code = agree(parent, group, static_cast<std::uint64_t>(tag), &comm);
   return publish(code, comm, parent.error_handler(), made);
+}
+
+int hash_of_tag(const char* tag, const Ranks& group, std::uint64_t* hash) {
+  if (strnlen(tag, MPI_MAX_STRINGTAG_LEN) == MPI_MAX_STRINGTAG_LEN)
+    return fail(MPI_ERR_ARG, "the tag has more than %d characters", MPI_MAX_STRINGTAG_LEN - 1);
+  *hash = 0xcbf29ce484222325;  // FNV-1a
+  const auto add = [hash](std::uint64_t value) { *hash = (*hash ^ value) * 0x100000001b3; };
+  for (const char* c = tag; *c != '\0'; ++c) add(static_cast<unsigned char>(*c));
+  for (int rank = 0; rank < group.size(); ++rank) add(static_cast<std::uint64_t>(group.world_rank(rank)) + 256);
+  return MPI_SUCCESS;
+}
+
+int create_from_ranks(const RanksPointer& group, const char* tag, MPI_Errhandler handler, MPI_Comm* made) {
+  *made = MPI_COMM_NULL;
+  std::uint64_t hash = 0;
+  ErrorHandlerUse use;
+  int code = hash_of_tag(tag, *group, &hash);
+  if (code == MPI_SUCCESS) code = use.set(ObjectKind::communicator, handler);
+  if (code != MPI_SUCCESS || group->size() == 0) return code;
+  if (group->position(canele_rank(engine())) == MPI_UNDEFINED)
+    return fail(MPI_ERR_GROUP, "this process is not in the group");
+  Communicator *base = nullptr, *comm = nullptr;
+  code = get_base(&base);
+  if (code == MPI_SUCCESS) code = agree(*base, group, hash, &comm);
+  return publish(code, comm, use, made);
 }
 
 }  // namespace canele::mpi

@@ -34,7 +34,15 @@ int split_by_memory(Communicator& parent, bool is_wanted, int key, MPI_Comm* mad
 int create_together(Communicator& parent, const Ranks& group, MPI_Comm* made);
 int create_from_group(Communicator& parent, const RanksPointer& group, int tag, MPI_Comm* made);
 
+/// Implements MPI_Comm_create_from_group. Calls with equal groups and tags must be made in one order on all ranks.
+int create_from_ranks(const RanksPointer& group, const char* tag, MPI_Errhandler handler, MPI_Comm* made);
+
 /// The rest is for the functions that make communicators.
+/// Checks a tag that is a string, and returns what stands for it and a group in messages.
+int hash_of_tag(const char* tag, const Ranks& group, std::uint64_t* hash);
+/// Makes a communicator of some ranks, of which this is one. The leader tells the others its label by a message in the
+/// parent.
+int agree(Communicator& parent, const RanksPointer& group, std::uint64_t tag, Communicator** made);
 /// Returns a number that this process has not given before.
 std::uint64_t take_number();
 /// Returns the label that a leader's world rank and its number make.

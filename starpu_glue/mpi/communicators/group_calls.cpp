@@ -10,6 +10,7 @@
 #include "starpu_glue/mpi/communicators/communicator.hpp"
 #include "starpu_glue/mpi/communicators/group.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
+#include "starpu_glue/mpi/core/state.hpp"
 
 namespace canele::mpi {
 namespace {
@@ -95,7 +96,7 @@ int group_size(const RanksPointer& group, int* size) {
 }
 
 int group_rank(const RanksPointer& group, int* rank) {
-  *rank = group->position(world()->rank());
+  *rank = group->position(canele_rank(engine()));
   return MPI_SUCCESS;
 }
 

@@ -47,32 +47,53 @@ std::vector<int> world_ranks(const Ranks& group) {
 
 Buffer buffer_of(std::vector<int>& ranks) { return bytes_buffer(ranks.data(), ranks.size() * sizeof(int)); }
 
-/// Talks to the other leader.
-int meet(const Communicator& local_comm, MPI_Comm peer, int remote_leader, int tag, Offer* mine,
-         Offer* theirs, std::vector<int>* remote) {
-  Communicator* met = nullptr;
-  if (const int code = get_communicator(peer, &met); code != MPI_SUCCESS) return code;
+/// The other leader, and where both meet.
+struct Peer {
+  Communicator* comm = nullptr;
+  int world_rank = 0;
+  std::uint64_t tag = 0;
+};
+
+int find_peer(MPI_Comm comm, int remote_leader, int tag, Peer* peer) {
+  if (const int code = get_communicator(comm, &peer->comm); code != MPI_SUCCESS) return code;
   if (tag < 0) return fail(MPI_ERR_TAG, "tag is %d; expected: at least 0", tag);
-  if (!met->has_rank(remote_leader))
+  if (!peer->comm->has_rank(remote_leader))
     return fail(MPI_ERR_RANK, "the remote leader is %d; the communicator has the ranks 0 to %d", remote_leader,
-                met->size() - 1);
-  const int other = met->world_rank(remote_leader);
-  if (other == mine->leader) return fail(MPI_ERR_RANK, "the remote leader is this process");
+                peer->comm->size() - 1);
+  peer->world_rank = peer->comm->world_rank(remote_leader);
+  peer->tag = kTagsOfLeaders + static_cast<std::uint64_t>(tag);
+  return MPI_SUCCESS;
+}
+
+int find_peer(MPI_Group remote, int remote_leader, std::uint64_t hash, Peer* peer) {
+  RanksPointer ranks;
+  if (const int code = get_group(remote, &ranks); code != MPI_SUCCESS) return code;
+  if (remote_leader < 0 || remote_leader >= ranks->size())
+    return fail(MPI_ERR_RANK, "the remote leader is %d; the group has the ranks 0 to %d", remote_leader,
+                ranks->size() - 1);
+  peer->world_rank = ranks->world_rank(remote_leader);
+  peer->tag = hash;
+  return get_base(&peer->comm);
+}
+
+/// Talks to the other leader.
+int meet(const Communicator& local_comm, const Peer& peer, Offer* mine, Offer* theirs, std::vector<int>* remote) {
+  if (peer.world_rank == mine->leader) return fail(MPI_ERR_RANK, "the remote leader is this process");
   canele_session_t* session = nullptr;
-  if (const int code = met->agreements(&session); code != MPI_SUCCESS) return code;
-  const InUse in_use(*met);
-  const std::uint64_t met_tag = kTagsOfLeaders + static_cast<std::uint64_t>(tag);
-  int code = swap(session, other, met_tag, bytes_buffer(mine, sizeof *mine), bytes_buffer(theirs, sizeof *theirs));
+  int code = peer.comm->agreements(&session);
+  if (code != MPI_SUCCESS) return code;
+  const InUse in_use(*peer.comm);
+  code =
+      swap(session, peer.world_rank, peer.tag, bytes_buffer(mine, sizeof *mine), bytes_buffer(theirs, sizeof *theirs));
   if (code != MPI_SUCCESS) return code;
   remote->resize(static_cast<std::size_t>(theirs->size));
   std::vector<int> own = world_ranks(*local_comm.ranks());
-  return swap(session, other, met_tag, buffer_of(own), buffer_of(*remote));
+  return swap(session, peer.world_rank, peer.tag, buffer_of(own), buffer_of(*remote));
 }
 
-}  // namespace
-
-int create_inter(Communicator& local_comm, int local_leader, MPI_Comm peer, int remote_leader, int tag,
-                 MPI_Comm* made) {
+/// Makes an intercommunicator. On the leader, find(peer) tells where it meets the other one, and returns an MPI code.
+template <class Find>
+int join(Communicator& local_comm, int local_leader, Find find, const ErrorHandlerUse& handler, MPI_Comm* made) {
   if (!local_comm.has_rank(local_leader))
     return fail(MPI_ERR_RANK, "the local leader is %d; the communicator has the ranks 0 to %d", local_leader,
                 local_comm.size() - 1);
@@ -83,8 +104,10 @@ int create_inter(Communicator& local_comm, int local_leader, MPI_Comm peer, int 
   std::vector<int> remote;
   const bool leads = local_comm.rank() == local_leader;
   if (leads) {
+    Peer peer;
     mine.number = take_number();
-    mine.code = meet(local_comm, peer, remote_leader, tag, &mine, &theirs, &remote);
+    mine.code = find(&peer);
+    if (mine.code == MPI_SUCCESS) mine.code = meet(local_comm, peer, &mine, &theirs, &remote);
   }
   int code = share(local_comm, offers, sizeof offers, local_leader);
   if (code == MPI_SUCCESS && mine.code != MPI_SUCCESS)
@@ -103,7 +126,34 @@ int create_inter(Communicator& local_comm, int local_leader, MPI_Comm peer, int 
   Communicator* comm = nullptr;
   code = Communicator::create(engine(), ranks, local_comm.rank(), derived_label(lower.leader, lower.number), &comm,
                               std::make_unique<Inter>(local_comm.ranks(), *ranks, is_upper));
-  return publish(code, comm, local_comm.error_handler(), made);
+  return publish(code, comm, handler, made);
+}
+
+}  // namespace
+
+int create_inter(Communicator& local_comm, int local_leader, MPI_Comm peer, int remote_leader, int tag,
+                 MPI_Comm* made) {
+  const auto find = [=](Peer* found) { return find_peer(peer, remote_leader, tag, found); };
+  return join(local_comm, local_leader, find, local_comm.error_handler(), made);
+}
+
+int create_inter_from_groups(const RanksPointer& own, int own_leader, MPI_Group remote, int remote_leader,
+                             const char* tag, MPI_Errhandler handler, MPI_Comm* made) {
+  if (own->position(canele_rank(engine())) == MPI_UNDEFINED)
+    return fail(MPI_ERR_GROUP, "this process is not in the local group");
+  std::uint64_t own_hash = 0, hash = 0;
+  ErrorHandlerUse use;
+  int code = hash_of_tag(tag, *own, &own_hash);
+  if (code == MPI_SUCCESS) code = hash_of_tag(tag, Ranks(0), &hash);  // both groups know the tag only
+  if (code == MPI_SUCCESS) code = use.set(ObjectKind::communicator, handler);
+  Communicator *base = nullptr, *local_comm = nullptr;
+  if (code == MPI_SUCCESS) code = get_base(&base);
+  if (code == MPI_SUCCESS) code = agree(*base, own, own_hash, &local_comm);
+  if (code != MPI_SUCCESS) return code;
+  const auto find = [=](Peer* found) { return find_peer(remote, remote_leader, hash, found); };
+  code = join(*local_comm, own_leader, find, use, made);
+  local_comm->drop_reference();
+  return code;
 }
 
 int merge(Communicator& inter, bool high, MPI_Comm* made) {

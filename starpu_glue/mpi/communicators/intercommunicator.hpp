@@ -15,6 +15,11 @@ namespace canele::mpi {
 ///        ranks ◀── what the leader has heard ──┘                    └──▶ ranks
 int create_inter(Communicator& local_comm, int local_leader, MPI_Comm peer, int remote_leader, int tag, MPI_Comm* made);
 
+/// Implements MPI_Intercomm_create_from_groups. Only the leader reads the remote group. `own_leader` is a rank of
+/// `own`.
+int create_inter_from_groups(const RanksPointer& own, int own_leader, MPI_Group remote, int remote_leader,
+                             const char* tag, MPI_Errhandler handler, MPI_Comm* made);
+
 /// Implements MPI_Intercomm_merge: the ranks that say `high` come last. If both groups say the same, the lower group
 /// comes first.
 int merge(Communicator& inter, bool high, MPI_Comm* made);
