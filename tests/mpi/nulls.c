@@ -136,6 +136,9 @@ static void sessions(void) {
   REFUSED(MPI_Intercomm_create_from_groups(group, 0, group, 0, "tag", MPI_INFO_NULL, MPI_ERRORS_RETURN, NULL));
   REFUSED(MPI_Session_create_errhandler(on_session_error, NULL));
   REFUSED(MPI_Session_get_errhandler(session, NULL));
+  REFUSED(MPI_Session_detach_buffer(session, NULL, ints));
+  REFUSED(MPI_Session_detach_buffer(session, text, NULL));
+  REFUSED(MPI_Session_iflush_buffer(session, NULL));
   REFUSED(MPI_Session_finalize(NULL));
   CHECK_EQ(MPI_Session_finalize(&session), MPI_SUCCESS);
 }
@@ -191,6 +194,10 @@ static void other_modes(void) {
   REFUSED(MPI_Irsend(&value, 1, MPI_INT, 0, 0, world, NULL));
   REFUSED(MPI_Isendrecv(&value, 1, MPI_INT, 0, 0, &other, 1, MPI_INT, 0, 0, world, NULL));
   REFUSED(MPI_Isendrecv_replace(&value, 1, MPI_INT, 0, 0, 0, 0, world, NULL));
+  REFUSED(MPI_Comm_detach_buffer(world, NULL, &value));
+  REFUSED(MPI_Comm_detach_buffer(world, text, NULL));
+  REFUSED(MPI_Comm_iflush_buffer(world, NULL));
+  REFUSED(MPI_Buffer_iflush(NULL));
   REFUSED(MPI_Buffer_detach(NULL, &value));
   REFUSED(MPI_Buffer_detach(&address, NULL));
   REFUSED(MPI_Mprobe(0, 0, world, NULL, &status));

@@ -278,6 +278,7 @@ int free_communicator(MPI_Comm* handle) {
   if (comm->attributes().any()) {
     if (const int code = comm->attributes().remove_all(*handle); code != MPI_SUCCESS) return code;
   }
+  if (SendBuffer* const buffer = comm->send_buffer().get()) buffer->empty();
   communicators_pool.release(*handle);
   *handle = MPI_COMM_NULL;
   comm->drop_reference();

@@ -118,6 +118,9 @@ class Communicator {
   const std::shared_ptr<const Topology>& topology() const { return topology_; }
   void set_topology(std::shared_ptr<const Topology> topology) { topology_ = std::move(topology); }
 
+  /// Memory for buffered sends of this communicator only.
+  SendBufferPlace& send_buffer() { return send_buffer_; }
+
   const std::string& label() const { return label_; }
   /// Used by starpu_glue/nmad only; see session.cpp there.
   std::atomic<nm_session_s*>& nmad() { return nmad_; }
@@ -155,6 +158,7 @@ class Communicator {
   RanksPointer ranks_;
   std::string label_;
   std::unique_ptr<Inter> inter_;
+  SendBufferPlace send_buffer_;
   std::shared_ptr<const Topology> topology_;
   canele_session_t* agreements_ = nullptr;  // guarded by the lock in communicator.cpp
   canele_session_t* native_ = nullptr;      // guarded by the lock in communicator.cpp
@@ -225,7 +229,8 @@ void close_groups();
 /// Frees every communicator. The engine and its sessions no longer exist.
 void forget_communicators();
 
-/// Deletes the attributes, and frees the handle. The communicator ends later.
+/// Deletes the attributes, waits for the buffered messages of its own memory, and frees the handle. The communicator
+/// ends later.
 int free_communicator(MPI_Comm* handle);
 /// Deletes the attributes of MPI_COMM_SELF, with which MPI_Finalize begins. Returns an MPI code.
 int delete_attributes_of_self();

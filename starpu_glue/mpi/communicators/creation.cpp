@@ -68,7 +68,7 @@ Chosen choose(const Member* members, int color, const Ranks& group) {
   const std::uint64_t number = members[ranks.front()].number;
   for (int& rank : ranks) rank = group.world_rank(rank);
   const int leader = ranks.front();
-  return {std::make_shared<const Ranks>(std::move(ranks)), derived_label(leader, number)};
+  return {std::make_shared<const Ranks>(std::move(ranks), group.session()), derived_label(leader, number)};
 }
 
 /// What a rank tells the others so that they can find out whether they share memory with it.

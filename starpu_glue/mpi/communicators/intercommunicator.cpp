@@ -176,7 +176,7 @@ int merge(Communicator& inter, bool high, MPI_Comm* made) {
   for (const int rank : world_ranks(own_last ? *groups.own : *inter.ranks())) ranks.push_back(rank);
   const int rank = inter.rank() + (own_last ? inter.size() : 0);
   Communicator* comm = nullptr;
-  code = Communicator::create(engine(), std::make_shared<const Ranks>(std::move(ranks)), rank,
+  code = Communicator::create(engine(), std::make_shared<const Ranks>(std::move(ranks), groups.own->session()), rank,
                               derived_label(inter.first_member(), votes.front().number), &comm);
   return publish(code, comm, inter.error_handler(), made);
 }

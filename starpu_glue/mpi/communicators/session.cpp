@@ -49,11 +49,11 @@ int process_sets() { return static_cast<int>(std::size(kSets)); }
 
 const char* process_set(int index) { return kSets[index]; }
 
-int ranks_of_process_set(const char* name, RanksPointer* ranks) {
+int ranks_of_process_set(const char* name, const Session& session, RanksPointer* ranks) {
   if (strcasecmp(name, kSets[0]) == 0) {
-    *ranks = std::make_shared<const Ranks>(canele_size(engine()));
+    *ranks = std::make_shared<const Ranks>(canele_size(engine()), session.send_buffer());
   } else if (strcasecmp(name, kSets[1]) == 0) {
-    *ranks = std::make_shared<const Ranks>(std::vector<int>{canele_rank(engine())});
+    *ranks = std::make_shared<const Ranks>(std::vector<int>{canele_rank(engine())}, session.send_buffer());
   } else {
     return fail(MPI_ERR_ARG, "there is no set of processes \"%s\"; expected: %s or %s", name, kSets[0], kSets[1]);
   }

@@ -28,11 +28,14 @@ class Session {
   ErrorTarget error_target() const { return {error_handler_.get(), handle_}; }
   void set_handle(MPI_Session handle) { handle_ = handle; }
   const InfoPairs& info() const { return info_; }
+  /// Memory for buffered sends of communicators made of the session's groups.
+  const SessionBuffer& send_buffer() const { return send_buffer_; }
 
  private:
   ErrorHandlerUse error_handler_;
   MPI_Session handle_ = MPI_SESSION_NULL;
   InfoPairs info_;  ///< what MPI_Session_get_info says
+  SessionBuffer send_buffer_ = std::make_shared<SendBufferPlace>();
 };
 
 constexpr std::uint32_t kSessionsReserved = 0x121;  ///< up to MPI_SESSION_NULL
@@ -53,6 +56,6 @@ void free_session(MPI_Session handle);
 /// MPI_ERR_ARG.
 int process_sets();
 const char* process_set(int index);
-int ranks_of_process_set(const char* name, RanksPointer* ranks);
+int ranks_of_process_set(const char* name, const Session& session, RanksPointer* ranks);
 
 }  // namespace canele::mpi

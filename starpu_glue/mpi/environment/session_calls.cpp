@@ -48,6 +48,7 @@ int session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session)
 int session_finalize(MPI_Session* session) {
   Session* found = nullptr;
   if (const int code = get_session(*session, &found); code != MPI_SUCCESS) return code;
+  if (SendBuffer* const buffer = found->send_buffer()->get()) buffer->empty();
   free_session(*session);
   *session = MPI_SESSION_NULL;
   return drop_engine(false);
@@ -73,15 +74,15 @@ int session_get_nth_pset(Session&, MPI_Info info, int n, int* pset_len, char* ps
   return MPI_SUCCESS;
 }
 
-int session_get_pset_info(Session&, const char* pset_name, MPI_Info* info) {
+int session_get_pset_info(Session& session, const char* pset_name, MPI_Info* info) {
   RanksPointer ranks;
-  if (const int code = ranks_of_process_set(pset_name, &ranks); code != MPI_SUCCESS) return code;
+  if (const int code = ranks_of_process_set(pset_name, session, &ranks); code != MPI_SUCCESS) return code;
   return new_info({{"mpi_size", std::to_string(ranks->size())}}, info);
 }
 
-int group_from_session_pset(Session&, const char* pset_name, MPI_Group* newgroup) {
+int group_from_session_pset(Session& session, const char* pset_name, MPI_Group* newgroup) {
   RanksPointer ranks;
-  if (const int code = ranks_of_process_set(pset_name, &ranks); code != MPI_SUCCESS) return code;
+  if (const int code = ranks_of_process_set(pset_name, session, &ranks); code != MPI_SUCCESS) return code;
   return new_group(std::move(ranks), newgroup);
 }
 
