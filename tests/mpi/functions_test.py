@@ -133,6 +133,11 @@ class Format(unittest.TestCase):
         chapter = self.read("Comm_free(inout comm comm)\n")[0]
         self.assertIn("return call.end(code, comm_behind(comm));", generate.entries(chapter))
 
+    def test_the_kind_of_a_communicator_is_checked_last(self):
+        text = generate.entries(self.read("Comm_remote_size(intercomm comm, out integer size)\n")[0])
+        self.assertLess(text.index('given({{"size", size}})'), text.index("expect_intercommunicator(*found_comm)"))
+        self.assertIn("return call.end(code, found_comm);", text)
+
     def test_the_communicator_comes_first_because_its_error_handler_ends_the_call(self):
         text = generate.entries(self.read("Gather(count count, comm comm): blocking\n")[0])
         self.assertLess(text.index("get_communicator("), text.index("check_count("))

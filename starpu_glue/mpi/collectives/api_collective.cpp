@@ -4,6 +4,7 @@
 //
 // A blocking call starts the collective without a request. Both forms call the same function of collectives.cpp. Called
 // from any thread; as MPI requires, one collective at a time is started on a communicator.
+#include "starpu_glue/mpi/collectives/between_groups.hpp"
 #include "starpu_glue/mpi/collectives/collectives.hpp"
 #include "starpu_glue/mpi/communicators/call.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
@@ -22,6 +23,19 @@ template <class... Parameters, class... Arguments>
   return code;
 }
 
+/// Runs the collective on an intercommunicator, by its non-blocking form.
+template <class... Parameters, class... Arguments>
+[[gnu::noinline]] int run_between_groups(Communicator& comm, int (*start)(const Start&, Parameters...),
+                                         const Arguments&... arguments) {
+  Request* request = nullptr;
+  MPI_Request handle = MPI_REQUEST_NULL;
+  int code = new_collective(comm, &request);
+  if (code != MPI_SUCCESS) return code;
+  code = start_between_groups(Start{comm, &request->engine, &request->staging}, start, arguments...);
+  code = publish_request(*request, code, &handle);
+  return code == MPI_SUCCESS ? wait_and_finish(&handle, MPI_STATUS_IGNORE) : code;
+}
+
 template <class... Parameters, class... Arguments>
 [[gnu::noinline]] int run_slow(Function function, MPI_Comm handle, int (*start)(const Start&, Parameters...),
                                const Arguments&... arguments) {
@@ -32,6 +46,7 @@ template <class... Parameters, class... Arguments>
   int code = get_communicator(handle, &comm);
   if (code == MPI_SUCCESS) code = may_block();
   if (code != MPI_SUCCESS) return call.end(code, comm);
+  if (comm->inter() != nullptr) return call.end(run_between_groups(*comm, start, arguments...), comm);
   code = start(Start{*comm, nullptr, nullptr, &blocking_options}, arguments...);
   if (code == kNeedsStaging) code = run_staged(*comm, start, arguments...);
   return call.end(code, comm);
@@ -69,7 +84,8 @@ int begin_collective(Function function, MPI_Comm handle, MPI_Request* made, int 
   if (code == MPI_SUCCESS) code = get_communicator(handle, &comm);
   if (code == MPI_SUCCESS) code = new_collective(*comm, &request);
   if (code != MPI_SUCCESS) return call.end(code, comm);
-  code = start(Start{*comm, &request->engine, &request->staging}, arguments...);
+  const Start with{*comm, &request->engine, &request->staging};
+  code = comm->inter() == nullptr ? start(with, arguments...) : start_between_groups(with, start, arguments...);
   return call.end(publish_request(*request, code, made), comm);
 }
 

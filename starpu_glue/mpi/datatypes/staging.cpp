@@ -183,10 +183,9 @@ void Staging::combine_with(const Operator& op, const Type& type, canele_operator
     *engine = op.predefined;
     return;
   }
-  user_ = op.user;
-  user_type_ = const_cast<Type*>(&type);
-  add_reference(*user_type_);
-  *engine = {call_user, this, slots_of(type).pitch, op.commutes ? 1 : 0};
+  user_ = std::make_unique<UserOperator>(UserOperator{op.user, const_cast<Type*>(&type)});
+  add_reference(*user_->type);
+  *engine = {call_user, user_.get(), slots_of(type).pitch, op.commutes ? 1 : 0};
 }
 
 int Staging::input_slots(const Buffer& elements, const void** engine) {
@@ -221,16 +220,16 @@ void Staging::add_target(const Buffer& to, const char* from, bool slots) {
   targets_.push_back({to, from, slots});
 }
 
-void Staging::call_user(const void* in, void* inout, std::size_t count, void* staging) {
-  const auto& self = *static_cast<const Staging*>(staging);
-  const Slots slots = slots_of(*self.user_type_);
+void Staging::call_user(const void* in, void* inout, std::size_t count, void* user_operator) {
+  const auto& self = *static_cast<const UserOperator*>(user_operator);
+  const Slots slots = slots_of(*self.type);
   const std::size_t most = slots.separate ? 1 : INT_MAX;
   auto* left = const_cast<char*>(static_cast<const char*>(in)) - slots.shift;
   auto* right = static_cast<char*>(inout) - slots.shift;
   for (std::size_t done = 0; done < count;) {
     int step = static_cast<int>(std::min(most, count - done));
-    MPI_Datatype handle = self.user_type_->handle;
-    self.user_(left + done * slots.pitch, right + done * slots.pitch, &step, &handle);
+    MPI_Datatype handle = self.type->handle;
+    self.function(left + done * slots.pitch, right + done * slots.pitch, &step, &handle);
     done += std::min(most, count - done);
   }
 }
@@ -248,11 +247,11 @@ void Staging::deliver() const {
 void Staging::reset() {
   for (const Target& target : targets_) drop_reference(*const_cast<Type*>(target.to.type));
   targets_.clear();
-  if (user_type_ != nullptr) drop_reference(*user_type_);
-  user_ = nullptr;
-  user_type_ = nullptr;
+  if (user_ != nullptr) drop_reference(*user_->type);
+  user_.reset();
   input_.reset();
   output_.reset();
+  steps_.reset();
 }
 
 }  // namespace canele::mpi

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "starpu_glue/mpi/datatypes/operation.hpp"
@@ -58,6 +59,17 @@ struct Slots {
 
 Slots slots_of(const Type& type);
 
+/// What a collective of several steps keeps until it has ended. Its request ends when all steps have.
+class Steps {
+ public:
+  Steps() = default;
+  virtual ~Steps() = default;
+  Steps(const Steps&) = delete;
+  Steps& operator=(const Steps&) = delete;
+  /// Tells how they have ended. Returns an MPI code. May be called several times.
+  virtual int outcome() const = 0;
+};
+
 /// Memory that one collective keeps until it has ended. Must not move meanwhile.
 class Staging {
  public:
@@ -80,6 +92,10 @@ class Staging {
   /// Prepares output slots. deliver() writes the first `results` of the elements to their places.
   int output_slots(const Buffer& elements, std::int64_t results, bool filled, void** engine);
 
+  void keep(std::unique_ptr<Steps> steps) { steps_ = std::move(steps); }
+  /// Returns the steps of the collective; nullptr if it is one of the engine.
+  const Steps* steps() const { return steps_.get(); }
+
   /// Writes the results to the places that the program named. For collectives that succeeded.
   void deliver() const;
   /// Frees the copies and drops the references on types.
@@ -92,14 +108,20 @@ class Staging {
     bool slots;
   };
 
-  static void call_user(const void* in, void* inout, std::size_t count, void* staging);
+  /// The program's operator.
+  struct UserOperator {
+    MPI_User_function* function;
+    Type* type;  ///< holds a reference
+  };
+
+  static void call_user(const void* in, void* inout, std::size_t count, void* user_operator);
   void add_target(const Buffer& to, const char* from, bool slots);
 
   std::unique_ptr<char[]> input_;
   std::unique_ptr<char[]> output_;
   std::vector<Target> targets_;
-  MPI_User_function* user_ = nullptr;
-  Type* user_type_ = nullptr;  ///< holds a reference
+  std::unique_ptr<UserOperator> user_;
+  std::unique_ptr<Steps> steps_;
 };
 
 }  // namespace canele::mpi

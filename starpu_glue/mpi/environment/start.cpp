@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +31,7 @@ constinit std::atomic<bool> forks_noticed{false};
 /// Runs in the child, whose other threads have vanished at arbitrary points: uses plain memory accesses only. Ends the
 /// fast path of all calls, so that each call reaches the check that rejects it.
 void after_fork_in_child() {
-  if (phase() == Phase::before) return;
+  if (phase() == Phase::before && engine() == nullptr) return;
   in_child = true;
   enable_fast_path(false);
 }
@@ -90,26 +91,14 @@ void add_worker(std::vector<const char*>& settings) {
     settings.push_back("CANELE_EXPERT_SHM_MEMBARRIER=off");
 }
 
-}  // namespace
+constinit std::mutex holding;  // guards the number of users of the engine, and its start and end
+constinit int holders = 0;
 
-bool worker_wanted() {
-  const char* worker = setting("CANELE_WORKER");
-  return worker == nullptr || std::string_view(worker).starts_with("bound");
-}
-
-int start(int asked_level) {
-  if (in_child) return reject_in_child();
+/// Starts the engine. Under the lock.
+int start_engine() {
   if (!forks_noticed.exchange(true) && pthread_atfork(nullptr, nullptr, after_fork_in_child) != 0)
     return fail(MPI_ERR_NO_MEM, "no memory to notice forks");
-  Phase expected = Phase::before;
-  if (!change_phase(&expected, Phase::ending)) {
-    return fail(MPI_ERR_OTHER, expected == Phase::after ? "MPI cannot be initialized again after MPI_Finalize"
-                                                        : "MPI is initialized already");
-  }
-  if (const int code = check_worker(); code != MPI_SUCCESS) {
-    set_phase(Phase::before);
-    return code;
-  }
+  if (const int code = check_worker(); code != MPI_SUCCESS) return code;
   std::vector<const char*> settings;
   const std::string strategy = strategy_setting();
   if (!strategy.empty()) settings.push_back(strategy.c_str());
@@ -122,18 +111,49 @@ int start(int asked_level) {
   options.settings = settings.data();
   options.settings_count = settings.size();
   canele_engine_t* made = nullptr;
-  if (const int error = canele_init(&options, &made); error != CANELE_OK) {
-    set_phase(Phase::before);
-    return from_engine(error);
-  }
+  if (const int error = canele_init(&options, &made); error != CANELE_OK) return from_engine(error);
   mark_all_in_use = mark_communicators_in_use;
-  if (const int code = open_world(made); code != MPI_SUCCESS) {
-    canele_finalize(made);
+  publish_engine(made);
+  if (profile_file() != nullptr) profile::start();
+  return MPI_SUCCESS;
+}
+
+/// Ends the engine. Under the lock.
+int end_engine() {
+  if (const char* file = profile_file()) profile::stop(file, canele_rank(engine()), canele_size(engine()));
+  canele_engine_t* last = take_engine_back();
+  close_windows();
+  close_groups();
+  const int error = canele_finalize(last);
+  const int code = error == CANELE_OK ? MPI_SUCCESS : from_engine(error);
+  forget_communicators();
+  return code;
+}
+
+}  // namespace
+
+bool worker_wanted() {
+  const char* worker = setting("CANELE_WORKER");
+  return worker == nullptr || std::string_view(worker).starts_with("bound");
+}
+
+int start(int asked_level) {
+  if (in_child) return reject_in_child();
+  Phase expected = Phase::before;
+  if (!change_phase(&expected, Phase::ending)) {
+    return fail(MPI_ERR_OTHER, expected == Phase::after ? "MPI cannot be initialized again after MPI_Finalize"
+                                                        : "MPI is initialized already");
+  }
+  int code = hold_engine();
+  if (code == MPI_SUCCESS) {
+    code = open_world(engine());
+    if (code != MPI_SUCCESS) drop_engine(false);
+  }
+  if (code != MPI_SUCCESS) {
     set_phase(Phase::before);
     return code;
   }
-  publish_engine(made, asked_level);
-  if (profile_file() != nullptr) profile::start();
+  set_main_thread(asked_level);
   set_phase(Phase::running);
   if (profile_file() == nullptr) enable_fast_path(true);
   return MPI_SUCCESS;
@@ -144,18 +164,30 @@ int stop() {
   if (const int code = delete_attributes_of_self(); code != MPI_SUCCESS) return code;
   Phase expected = Phase::running;
   if (!change_phase(&expected, Phase::ending)) {
-    return fail(MPI_ERR_OTHER, "MPI_Finalize is running already in another thread");
+    if (expected == Phase::ending) return fail(MPI_ERR_OTHER, "MPI_Finalize is running already in another thread");
+    return fail(MPI_ERR_OTHER, "MPI_Finalize was called without MPI_Init, or for a second time");
   }
   enable_fast_path(false);
-  if (const char* file = profile_file()) profile::stop(file, canele_rank(engine()), canele_size(engine()));
-  canele_engine_t* last = take_engine_back();
-  close_windows();
-  close_groups();
-  const int error = canele_finalize(last);
-  const int code = error == CANELE_OK ? MPI_SUCCESS : from_engine(error);
-  forget_communicators();
+  const int code = drop_engine(true);
   set_phase(Phase::after);
   return code;
+}
+
+int hold_engine() {
+  if (in_child) return reject_in_child();
+  const std::lock_guard guard(holding);
+  if (holders == 0) {
+    if (const int code = start_engine(); code != MPI_SUCCESS) return code;
+  }
+  ++holders;
+  return MPI_SUCCESS;
+}
+
+int drop_engine(bool with_world) {
+  const std::lock_guard guard(holding);
+  if (--holders == 0) return end_engine();
+  if (with_world) close_world();
+  return MPI_SUCCESS;
 }
 
 }  // namespace canele::mpi

@@ -79,10 +79,14 @@ inline MPI_Status* to_statuses(MPI_Fint* statuses) {
   return statuses == canele_mpi_statuses_ignore_ ? MPI_STATUSES_IGNORE : reinterpret_cast<MPI_Status*>(statuses);
 }
 
-/// Returns the number of ranks of a communicator; 0 if it is none.
-inline MPI_Fint size_of(MPI_Fint comm) {
-  int size = 0;
-  return MPI_Comm_size(to_handle<MPI_Comm>(comm), &size) == MPI_SUCCESS ? size : 0;
+/// Returns the number of ranks that collectives on a communicator have data for: of an intercommunicator, those of the
+/// remote group. 0 if it is none.
+inline MPI_Fint size_of(MPI_Fint number) {
+  const auto comm = to_handle<MPI_Comm>(number);
+  int size = 0, is_inter = 0;
+  if (MPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return 0;
+  is_inter != 0 ? MPI_Comm_remote_size(comm, &size) : MPI_Comm_size(comm, &size);
+  return size;
 }
 
 /// The lengths of arrays that the topology of a communicator says; 0 if it has none.

@@ -88,7 +88,7 @@ class Argument:
         """The C++ expression for the number of elements of an array of handles or flags."""
         if self.one.length or self.name in LENGTHS:
             return f"*{self.one.length or LENGTHS[self.name]}"
-        comm = next((one.name for one in self.function.arguments if one.kind == "comm"), None)
+        comm = next((one.name for one in self.function.arguments if one.kind in ("comm", "intracomm")), None)
         if self.function.chapter == "topologies":
             return f"{LENGTHS_OF_TOPOLOGY[self.name]}(*{comm})"
         return f"size_of(*{comm})"

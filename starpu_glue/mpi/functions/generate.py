@@ -35,10 +35,15 @@ OBJECTS = {
     "any_comm": ("Communicator* {} = nullptr;", "get_communicator({0}, &{1})", None, None, None),
     "group": ("RanksPointer {};", "get_group({0}, &{1})", "{}", "const RanksPointer& {}", "communicators/group.hpp"),
     "datatype": ("Type* {} = nullptr;", "get_type({0}, &{1})", "*{}", "Type& {}", "datatypes/type.hpp"),
+    "session": ("Session* {} = nullptr;", "get_session({0}, &{1})", "*{}", "Session& {}", "communicators/session.hpp"),
     "win": ("Window* {} = nullptr;", "get_window({0}, &{1})", "*{}", "Window& {}", "windows/window.hpp"),
 }
+# Communicators of one kind: they are looked up like others, and their kind is checked after all other arguments.
+KINDS_OF_COMMUNICATORS = {"intracomm": "expect_intracommunicator", "intercomm": "expect_intercommunicator"}
+OBJECTS |= dict.fromkeys(KINDS_OF_COMMUNICATORS, OBJECTS["comm"])
 # Objects with an error handler.
-HANDLER_KINDS = ("comm", "any_comm", "win")
+COMMUNICATORS = ("comm", "any_comm", *KINDS_OF_COMMUNICATORS)
+HANDLER_KINDS = COMMUNICATORS + ("session", "win")
 
 
 def wrap(head, parts, tail):
@@ -168,6 +173,9 @@ def check_steps(function):
                 yield "", f'given({{{{"{one.name}", {one.name}}}}})'
         elif one.direction != "in" and not one.is_array:
             yield "", f'given({{{{"{one.name}", {one.name}}}}})'
+    for one in function.arguments:
+        if one.kind in KINDS_OF_COMMUNICATORS:
+            yield "", f"{KINDS_OF_COMMUNICATORS[one.kind]}(*found_{one.name})"
     if function.blocks:
         yield "", "may_block()"
 
@@ -181,15 +189,20 @@ def passed(argument, has_large_form=False):
 
 
 def ending(function):
-    """How the call ends: by the error handler of its window, its communicator, or MPI_COMM_WORLD."""
-    endings = {"win": "call.end(code, comm_of(found_{}))", "comm": "call.end(code, found_{})"}
-    endings["any_comm"] = endings["comm"]
+    """How the call ends: by the error handler of its object, by one that it is given, or by that of MPI_COMM_WORLD."""
+    endings = {"win": "call.end(code, comm_of(found_{}))", "session": "end_with_session(call, code, found_{})"}
+    endings |= dict.fromkeys(COMMUNICATORS, "call.end(code, found_{})")
     for kind, text in endings.items():
         for one in function.arguments:
             if one.kind == kind and is_object(one):
                 return text.format(one.name)
     if function.arguments and (function.arguments[0].kind, function.arguments[0].direction) == ("comm", "inout"):
         return f"call.end(code, comm_behind({function.arguments[0].name}))"
+    if function.arguments and (function.arguments[0].kind, function.arguments[0].direction) == ("session", "inout"):
+        return f"end_with_session(call, code, session_behind({function.arguments[0].name}))"
+    for one in function.arguments:
+        if (one.kind, one.direction) == ("errhandler", "in"):  # of the object that the call makes
+            return f"call.end_with(code, {{{one.name}, nullptr}})"
     return "call.end(code)"
 
 

@@ -36,6 +36,10 @@ INTEGERS = {
 HANDLES = {
     "comm": "MPI_Comm",
     "any_comm": "MPI_Comm",  # checked, and not used
+    "intracomm": "MPI_Comm",  # no intercommunicator
+    "intercomm": "MPI_Comm",  # an intercommunicator
+    "peer_comm": "MPI_Comm",  # significant on one rank only; not looked up
+    "peer_group": "MPI_Group",  # likewise
     "group": "MPI_Group",
     "datatype": "MPI_Datatype",
     "op": "MPI_Op",

@@ -100,6 +100,7 @@ typedef int MPI_Type_delete_attr_function(MPI_Datatype type, int keyval, void *v
 typedef int MPI_Win_copy_attr_function(MPI_Win window, int keyval, void *extra, void *value, void *copy, int *flag);
 typedef int MPI_Win_delete_attr_function(MPI_Win window, int keyval, void *value, void *extra);
 typedef void MPI_Win_errhandler_function(MPI_Win *window, int *code, ...);
+typedef void MPI_Session_errhandler_function(MPI_Session *session, int *code, ...);
 typedef MPI_Comm_copy_attr_function MPI_Copy_function; /* deprecated names of MPI-1 */
 typedef MPI_Comm_delete_attr_function MPI_Delete_function;
 typedef int MPI_Grequest_query_function(void *extra_state, MPI_Status *status);

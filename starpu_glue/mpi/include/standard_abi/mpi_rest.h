@@ -8,7 +8,6 @@
 
 typedef void MPI_User_function_c(void *in, void *inout, MPI_Count *count, MPI_Datatype *datatype);
 typedef void MPI_File_errhandler_function(MPI_File *file, int *code, ...);
-typedef void MPI_Session_errhandler_function(MPI_Session *session, int *code, ...);
 typedef MPI_Comm_errhandler_function MPI_Comm_errhandler_fn; /* deprecated names */
 typedef MPI_File_errhandler_function MPI_File_errhandler_fn;
 typedef MPI_Win_errhandler_function MPI_Win_errhandler_fn;
