@@ -4,6 +4,7 @@
 //
 // The arguments of main are not available in Fortran.
 #include <algorithm>
+#include <utility>
 
 #include "starpu_glue/mpi/fortran/convert.hpp"
 
@@ -37,25 +38,48 @@ CANELE_FORTRAN void mpi_info_create_env_(MPI_Fint* info, MPI_Fint* ierror) {
 CANELE_FORTRAN_NAMES(info_create_env, INFO_CREATE_ENV);
 CANELE_F08_NAMES(info_create_env);
 
-/// Lengths count no final NUL. The value is not touched if its length is given as 0, or the key does not exist.
+/// Calls `read(length, text)`, which is a function in C that has no effect on the text if the length is 0, and writes the
+/// text. The lengths of the caller count no final NUL.
+template <typename Read>
+int read_text(MPI_Fint& length, char* value, std::size_t length_of_value, const Read& read) {
+  TextRoom room(length_of_value);
+  const bool wanted = length > 0;
+  int counted = wanted ? std::min(length, static_cast<MPI_Fint>(length_of_value)) + 1 : 0;
+  const auto [code, found] = read(counted, wanted ? room.get() : nullptr);
+  if (code != MPI_SUCCESS || !found) return code;
+  if (wanted) room.write(value);
+  length = counted - 1;
+  return code;
+}
+
 CANELE_FORTRAN void mpi_info_get_string_(const MPI_Fint* info, char* key, MPI_Fint* buflen, char* value, MPI_Fint* flag,
                                          MPI_Fint* ierror, std::size_t length_of_key, std::size_t length_of_value) try {
   const Text c_key(key, length_of_key);
-  TextRoom c_value(length_of_value);
-  const bool wanted = *buflen > 0;
-  int length = wanted ? std::min(*buflen, static_cast<MPI_Fint>(length_of_value)) + 1 : 0;
-  const int code =
-      MPI_Info_get_string(to_handle<MPI_Info>(*info), c_key.get(), &length, wanted ? c_value.get() : nullptr, flag);
-  if (code == MPI_SUCCESS && *flag != 0) {
-    if (wanted) c_value.write(value);
-    *buflen = length - 1;
-  }
-  answer(ierror, code);
+  const auto read = [&](int& length, char* text) {
+    const int code = MPI_Info_get_string(to_handle<MPI_Info>(*info), c_key.get(), &length, text, flag);
+    return std::pair(code, *flag != 0);
+  };
+  answer(ierror, read_text(*buflen, value, length_of_value, read));
 } catch (const std::bad_alloc&) {
   answer(ierror, MPI_ERR_NO_MEM);
 }
 CANELE_FORTRAN_NAMES(info_get_string, INFO_GET_STRING);
 CANELE_F08_NAMES(info_get_string);
+
+CANELE_FORTRAN void mpi_session_get_nth_pset_(const MPI_Fint* session, const MPI_Fint* info, const MPI_Fint* n,
+                                              MPI_Fint* pset_len, char* pset_name, MPI_Fint* ierror,
+                                              std::size_t length_of_pset_name) try {
+  const auto read = [&](int& length, char* text) {
+    const int code =
+        MPI_Session_get_nth_pset(to_handle<MPI_Session>(*session), to_handle<MPI_Info>(*info), *n, &length, text);
+    return std::pair(code, true);
+  };
+  answer(ierror, read_text(*pset_len, pset_name, length_of_pset_name, read));
+} catch (const std::bad_alloc&) {
+  answer(ierror, MPI_ERR_NO_MEM);
+}
+CANELE_FORTRAN_NAMES(session_get_nth_pset, SESSION_GET_NTH_PSET);
+CANELE_F08_NAMES(session_get_nth_pset);
 
 /// What an argument of any type and rank begins with, as a Fortran compiler passes it to C.
 struct Descriptor {

@@ -11,7 +11,8 @@ import table
 
 LICENSE = "SPDX-License-Identifier: BSD-3-Clause"
 # Written by hand in fortran/*.cpp, because their arguments mean something else in Fortran.
-BY_HAND = {"Init", "Init_thread", "Pcontrol", "Info_create_env", "Info_get_string", "Grequest_start"}
+BY_HAND = {"Init", "Init_thread", "Pcontrol", "Info_create_env", "Info_get_string", "Grequest_start",
+           "Session_get_nth_pset"}
 # Of the conversions, those of a status and the questions on the ABI have a form in Fortran. The others are for C.
 HANDLES_IN_FORTRAN = {"Status_f2f08", "Status_f082f", "Abi_get_version", "Abi_get_info", "Abi_get_fortran_info"}
 # Integers that count from 1 in Fortran.

@@ -95,6 +95,7 @@ program callbacks
   call error_handlers
   call generalised_requests
   call texts
+  call process_sets
   call memory
   call MPI_Finalize(ierror)
 
@@ -268,6 +269,23 @@ contains
     call MPI_Sizeof(value, length, ierror)
     call check(length == 6, 65)
   end subroutine texts
+
+  subroutine process_sets
+    integer :: session, sets, length
+    character(len=5) :: name
+    call MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, session, ierror)
+    call MPI_Session_get_num_psets(session, MPI_INFO_NULL, sets, ierror)
+    call check(sets >= 2, 66)
+    length = 0
+    name = 'as was'
+    call MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, length, name, ierror)
+    call check(length == len('mpi://WORLD') .and. name == 'as wa', 67)
+    call MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, length, name, ierror)
+    call check(length == len('mpi://WORLD') .and. name == 'mpi:/', 68)
+    call MPI_Session_get_nth_pset(session, MPI_INFO_NULL, sets, length, name, ierror)
+    call check(ierror /= MPI_SUCCESS .and. name == 'mpi:/', 69)
+    call MPI_Session_finalize(session, ierror)
+  end subroutine process_sets
 
   subroutine memory
     type(c_ptr) :: place
