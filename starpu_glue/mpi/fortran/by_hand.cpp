@@ -38,8 +38,8 @@ CANELE_FORTRAN void mpi_info_create_env_(MPI_Fint* info, MPI_Fint* ierror) {
 CANELE_FORTRAN_NAMES(info_create_env, INFO_CREATE_ENV);
 CANELE_F08_NAMES(info_create_env);
 
-/// Calls `read(length, text)`, which is a function in C that has no effect on the text if the length is 0, and writes the
-/// text. The lengths of the caller count no final NUL.
+/// Calls `read(length, text)`, which is a function in C that has no effect on the text if the length is 0, and writes
+/// the text. The lengths of the caller count no final NUL.
 template <typename Read>
 int read_text(MPI_Fint& length, char* value, std::size_t length_of_value, const Read& read) {
   TextRoom room(length_of_value);
