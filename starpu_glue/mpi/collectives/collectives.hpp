@@ -13,9 +13,6 @@
 
 namespace canele::mpi {
 
-/// Makes the engine carry out a collective on the calling thread.
-inline constexpr canele_collective_options_t blocking_options = {sizeof(canele_collective_options_t), 0, 0, 0, 0, 0, 1};
-
 /// Where a collective is started, and the objects that keep what it needs.
 struct Start {
   Communicator& comm;
