@@ -2,6 +2,7 @@
 //
 // The MPI_Comm_ and MPI_Intercomm_ functions, called by their entry points. Any thread.
 #include <algorithm>
+#include <string>
 
 #include "calls/communicators.hpp"
 #include "starpu_glue/mpi/communicators/communicator.hpp"
@@ -57,10 +58,16 @@ int comm_split(Communicator& comm, int color, int key, MPI_Comm* newcomm) {
 }
 
 int comm_split_type(Communicator& comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
-  if (split_type != MPI_COMM_TYPE_SHARED && split_type != MPI_UNDEFINED)
-    return fail(MPI_ERR_ARG, "the type is %d; expected: MPI_COMM_TYPE_SHARED or MPI_UNDEFINED", split_type);
-  const int code = check_hints(info);
-  return code == MPI_SUCCESS ? split_by_memory(comm, split_type == MPI_COMM_TYPE_SHARED, key, newcomm) : code;
+  if (split_type != MPI_UNDEFINED && (split_type < MPI_COMM_TYPE_SHARED || split_type > MPI_COMM_TYPE_RESOURCE_GUIDED))
+    return fail(MPI_ERR_ARG, "the type is %d; expected: MPI_COMM_TYPE_SHARED or a sibling, or MPI_UNDEFINED",
+                split_type);
+  InfoPairs hints;
+  std::string resource;
+  int code = hint_pairs(info, &hints);
+  if (code == MPI_SUCCESS) code = split_by_type(comm, split_type, key, hints, &resource, newcomm);
+  if (code == MPI_SUCCESS && !resource.empty() && info != MPI_INFO_NULL)
+    code = set_info(info, "mpi_hw_resource_type", resource.c_str());
+  return code;
 }
 
 int comm_create(Communicator& comm, const RanksPointer& group, MPI_Comm* newcomm) {

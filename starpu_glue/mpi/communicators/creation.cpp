@@ -6,8 +6,6 @@
 // running number make a name that no other communicator of the job ever has.
 #include "starpu_glue/mpi/communicators/creation.hpp"
 
-#include <canele/one_sided.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -69,25 +67,6 @@ Chosen choose(const Member* members, int color, const Ranks& group) {
   for (int& rank : ranks) rank = group.world_rank(rank);
   const int leader = ranks.front();
   return {std::make_shared<const Ranks>(std::move(ranks), group.session()), derived_label(leader, number)};
-}
-
-/// What a rank tells the others so that they can find out whether they share memory with it.
-struct MemoryOffer {
-  unsigned char key[CANELE_KEY_SIZE];
-  std::int32_t error;  ///< MPI code: the rank has no memory
-};
-
-/// Returns the first rank whose memory this process can map.
-int first_sharer(const Communicator& comm, const std::vector<MemoryOffer>& offers) {
-  for (int rank = 0; rank < comm.rank(); ++rank) {
-    canele_key_t* key = nullptr;
-    void* address = nullptr;
-    if (canele_key_open(engine(), offers[static_cast<std::size_t>(rank)].key, &key) != CANELE_OK) continue;
-    const bool is_shared = canele_key_map(key, &address) == CANELE_OK;
-    canele_key_close(key);
-    if (is_shared) return rank;
-  }
-  return comm.rank();
 }
 
 int check_subset(const Communicator& parent, const Ranks& group) {
@@ -166,23 +145,6 @@ int split(Communicator& parent, int color, int key, MPI_Comm* made) {
   const int made_code = Communicator::create(engine(), remote.ranks, rank, inter->is_upper ? remote.label : own.label,
                                              &comm, std::make_unique<Inter>(own.ranks, *remote.ranks, inter->is_upper));
   return publish(made_code, comm, parent.error_handler(), made);
-}
-
-int split_by_memory(Communicator& parent, bool is_wanted, int key, MPI_Comm* made) {
-  void* base = nullptr;
-  canele_memory_t* memory = nullptr;
-  MemoryOffer mine{};
-  mine.error = from_engine(canele_memory_allocate(engine(), sizeof(std::uint64_t), nullptr, &base, &memory));
-  if (memory != nullptr) canele_memory_key(memory, mine.key);
-  std::vector<MemoryOffer> offers;
-  int code = exchange(parent, mine, &offers);
-  for (const MemoryOffer& offer : offers) {
-    if (code == MPI_SUCCESS && offer.error != MPI_SUCCESS)
-      code = mine.error != MPI_SUCCESS ? mine.error : fail(offer.error, "another rank has no memory to share");
-  }
-  if (code == MPI_SUCCESS) code = split(parent, is_wanted ? first_sharer(parent, offers) : MPI_UNDEFINED, key, made);
-  if (memory != nullptr) canele_memory_free(memory);  // every rank has mapped what it can: split has met them
-  return code;
 }
 
 int create_together(Communicator& parent, const Ranks& group, MPI_Comm* made) {

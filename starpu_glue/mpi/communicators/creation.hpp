@@ -28,8 +28,10 @@ int duplicate_at_once(Communicator& parent, const InfoPairs& hints, MPI_Comm* ma
 /// Makes a duplicate for the library's own use: without a handle. The caller owns its reference.
 int duplicate_unnamed(Communicator& parent, Communicator** made);
 int split(Communicator& parent, int color, int key, MPI_Comm* made);
-/// Makes a communicator of the ranks that can share memory with this one. If it does not want one, it still takes part.
-int split_by_memory(Communicator& parent, bool is_wanted, int key, MPI_Comm* made);
+/// Splits by a type of MPI_Comm_split_type, which the caller has checked. MPI_COMM_TYPE_HW_UNGUIDED gives the kind of
+/// hardware that it has chosen.
+int split_by_type(Communicator& parent, int type, int key, const InfoPairs& hints, std::string* resource,
+                  MPI_Comm* made);
 /// Implements MPI_Comm_create. Groups that ranks give have no rank in common, or are equal.
 int create_together(Communicator& parent, const Ranks& group, MPI_Comm* made);
 int create_from_group(Communicator& parent, const RanksPointer& group, int tag, MPI_Comm* made);

@@ -60,8 +60,11 @@
 #define MPI_GRAPH 212
 #define MPI_DIST_GRAPH 213
 
-/* For MPI_Comm_split_type: ranks that can share memory. */
+/* For MPI_Comm_split_type: ranks that can share memory, or are restricted to one piece of hardware. */
 #define MPI_COMM_TYPE_SHARED 221
+#define MPI_COMM_TYPE_HW_UNGUIDED 222
+#define MPI_COMM_TYPE_HW_GUIDED 223
+#define MPI_COMM_TYPE_RESOURCE_GUIDED 224 /* also by mpi_pset_name */
 
 /* Handles of all kinds but datatypes and operators. */
 #define MPI_COMM_NULL ((MPI_Comm)0x100)

@@ -31,11 +31,6 @@ typedef int MPI_Datarep_conversion_function_c(void *userbuf, MPI_Datatype dataty
 #define MPI_ARGVS_NULL ((char ***)0)
 #define MPI_ERRCODES_IGNORE ((int *)0)
 
-/* More kinds of MPI_Comm_split_type. */
-#define MPI_COMM_TYPE_HW_UNGUIDED 222
-#define MPI_COMM_TYPE_HW_GUIDED 223
-#define MPI_COMM_TYPE_RESOURCE_GUIDED 224
-
 /* Files. */
 #define MPI_DISPLACEMENT_CURRENT ((MPI_Offset)-1)
 #define MPI_MODE_APPEND 1
