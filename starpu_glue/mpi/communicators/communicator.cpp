@@ -37,8 +37,9 @@ constinit Communicator* all = nullptr;
 constexpr std::size_t kMostOfLabel = 38;  // a group's label has up to 40 bytes, with ".c"
 
 /// Hints that MPI defines: what the program will not do. The library remembers them.
+constexpr const char* kStrictOrder = "mpi_assert_strict_persistent_collective_ordering";
 constexpr const char* kHints[] = {"mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length",
-                                  "mpi_assert_allow_overtaking"};
+                                  "mpi_assert_allow_overtaking", kStrictOrder};
 
 std::string derived_label(int leader, std::uint64_t number) {
   return "mpi." + std::to_string(leader) + "." + std::to_string(number);
@@ -125,6 +126,16 @@ int first_sharer(const Communicator& comm, const std::vector<MemoryOffer>& offer
   return comm.rank();
 }
 
+/// Makes a new label for the ranks of the parent. Communicates.
+int agree_on_label(Communicator& parent, std::string* label) {
+  std::uint64_t number = parent.rank() == 0 ? next_number.fetch_add(1) : 0;
+  Transfer exchange;
+  int code = from_engine(canele_ibcast(parent.group(), &number, sizeof number, 0, nullptr, &exchange.engine));
+  if (code == MPI_SUCCESS) code = exchange.wait(nullptr);
+  if (code == MPI_SUCCESS) *label = derived_label(parent.world_rank(0), number);
+  return code;
+}
+
 int check_subset(const Communicator& parent, const Ranks& group) {
   for (int i = 0; i < group.size(); ++i) {
     if (parent.ranks()->position(group.world_rank(i)) == MPI_UNDEFINED) {
@@ -175,6 +186,7 @@ void Communicator::drop_reference() {
 void Communicator::close() {
   if (messages_ != nullptr) canele_session_close(messages_);
   if (group_ != nullptr) canele_group_destroy(group_);
+  for (canele_group_t* const group : more_groups_) canele_group_destroy(group);
   if (agreements_ != nullptr) canele_session_close(agreements_);
   if (native_ != nullptr) canele_session_close(native_);
   (previous_ != nullptr ? previous_->next_ : all) = next_;
@@ -215,6 +227,31 @@ int Communicator::native(canele_session_t** session) {
   const int code = open_once(native_, ".u");
   *session = native_;
   return code;
+}
+
+std::string Communicator::next_group_label() {
+  const InfoPairs known = hints();
+  return *find_value(known, kStrictOrder) == "true" ? "" : next_label();
+}
+
+int Communicator::open_group(std::string label, canele_group_t** group) {
+  if (label.empty()) {
+    *group = group_;
+    return MPI_SUCCESS;
+  }
+  int code = label.size() > kMostOfLabel ? agree_on_label(*this, &label) : MPI_SUCCESS;
+  if (code != MPI_SUCCESS) return code;
+  const std::lock_guard guard(lock);
+  more_groups_.reserve(more_groups_.size() + 1);
+  code = from_engine(canele_group_create(canele_session_engine(messages_), (label + ".c").c_str(), ranks_->list(),
+                                         static_cast<std::size_t>(size_), group));
+  if (code == MPI_SUCCESS) more_groups_.push_back(*group);
+  return code;
+}
+
+void Communicator::close_group(canele_group_t* group) {
+  const std::lock_guard guard(lock);
+  if (std::erase(more_groups_, group) > 0) canele_group_destroy(group);
 }
 
 void Communicator::name(char* text, int* length) const {
@@ -275,6 +312,7 @@ void close_groups() {
   const std::lock_guard guard(lock);
   for (Communicator* comm = all; comm != nullptr; comm = comm->next_) {
     if (canele_group_destroy(comm->group_) == CANELE_OK) comm->group_ = nullptr;
+    std::erase_if(comm->more_groups_, [](canele_group_t* group) { return canele_group_destroy(group) == CANELE_OK; });
   }
 }
 
@@ -291,13 +329,10 @@ void forget_communicators() {
 }
 
 int duplicate_unnamed(Communicator& parent, Communicator** made) {
-  std::uint64_t number = parent.rank() == 0 ? next_number.fetch_add(1) : 0;
-  Transfer exchange;
-  int code = from_engine(canele_ibcast(parent.group(), &number, sizeof number, 0, nullptr, &exchange.engine));
-  if (code == MPI_SUCCESS) code = exchange.wait(nullptr);
-  if (code != MPI_SUCCESS) return code;
-  return Communicator::create(engine(), parent.ranks(), parent.rank(), derived_label(parent.world_rank(0), number),
-                              made);
+  std::string label;
+  const int code = agree_on_label(parent, &label);
+  return code == MPI_SUCCESS ? Communicator::create(engine(), parent.ranks(), parent.rank(), std::move(label), made)
+                             : code;
 }
 
 int duplicate(Communicator& parent, const InfoPairs& hints, MPI_Comm* made) {

@@ -6,6 +6,7 @@
 //
 //     label + ".p"  point to point         CANELE_ORDER_ACROSS_TAGS  tag = the user's
 //     label + ".c"  collectives            the engine's group of its ranks
+//     (others)      persistent collectives a group for each, with a label as MPI_Comm_idup makes them
 //     label + ".n"  StarPU (nmad)          CANELE_ORDER_PER_TAG      tag = StarPU's 64 bits; opened at first use
 //     label + ".g"  MPI_Comm_create_group  CANELE_ORDER_PER_TAG      tag = the call's; opened at first use
 //
@@ -31,6 +32,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "starpu_glue/mpi/communicators/group.hpp"
 #include "starpu_glue/mpi/core/attributes.hpp"
@@ -60,6 +62,13 @@ class Communicator {
 
   canele_session_t* messages() const { return messages_; }
   canele_group_t* group() const { return group_; }
+  /// Returns the label of a group for a persistent collective; "" if starts are said to be in one order, so that the
+  /// group of all collectives serves. All ranks call it in one order, and also if their call then fails: labels count.
+  std::string next_group_label();
+  /// Opens a group of the same ranks, which the communicator owns. Returns an MPI code. Throws std::bad_alloc.
+  int open_group(std::string label, canele_group_t** group);
+  /// Closes a group of open_group(), or nothing if it is null.
+  void close_group(canele_group_t* group);
   /// Opens the session for operations in which only some members take part; collectives need all. Returns an MPI code.
   int agreements(canele_session_t** session);
   /// Opens the session for messages of the native API, see bridge.cpp. Returns an MPI code.
@@ -125,6 +134,7 @@ class Communicator {
   std::atomic<std::uint64_t> duplicates_{1};  // number of the next one of next_label()
   std::string name_;                          // guarded by the lock in communicator.cpp
   InfoPairs hints_;                           // those given; guarded by the lock in communicator.cpp
+  std::vector<canele_group_t*> more_groups_;  // of open_group(); guarded by the lock in communicator.cpp
   bool retired_ = false, in_use_ = false;     // guarded by the lock in communicator.cpp
   Communicator* next_ = nullptr;              // list of all communicators, for forget_communicators
   Communicator* previous_ = nullptr;

@@ -65,7 +65,7 @@ SPECIAL = {
 }
 CLASSES = ("blocking", "init", "test", "wait")
 MARKS = CLASSES + ("large", "missing", "large missing", "by hand", "conversion", "any time", "may block")
-MARKS += ("deprecated", "removed", "undeclared", "form")
+MARKS += ("deprecated", "removed", "undeclared", "form", "collective")
 DIRECTIONS = ("in", "out", "inout")
 
 
@@ -150,6 +150,10 @@ class Function:
     @property
     def is_generated(self):
         return self.exists and "by hand" not in self.marks
+
+    @property
+    def is_collective(self):
+        return self.exists and "collective" in self.marks
 
     @property
     def has_large_form(self):

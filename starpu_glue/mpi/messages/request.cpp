@@ -137,7 +137,7 @@ void FreeRequests::on_thread_exit() {
   thread_ = Thread::ended;
 }
 
-int get_message(const Endpoint& endpoint, const void* memory, int count, MPI_Datatype type, Buffer* buffer) {
+int get_message(const Endpoint& endpoint, const void* memory, std::int64_t count, MPI_Datatype type, Buffer* buffer) {
   return get_buffer(memory, count, endpoint.is_proc_null() && type == MPI_DATATYPE_NULL ? MPI_BYTE : type, buffer);
 }
 
@@ -170,12 +170,8 @@ int get_source(Communicator& comm, int rank, int tag, Endpoint* endpoint) {
 }
 
 int get_message(const void* memory, std::int64_t count, Type& type, Buffer* buffer) {
-  if (type.size != 0 && static_cast<std::size_t>(count) > PTRDIFF_MAX / type.size) {
-    return fail(MPI_ERR_COUNT, "count is %lld; %zu bytes each are more than memory can hold",
-                static_cast<long long>(count), type.size);
-  }
   *buffer = Buffer{const_cast<void*>(memory), count, &type};
-  return MPI_SUCCESS;
+  return check_size(count, type);
 }
 
 int get_send(const void* memory, std::int64_t count, Type& type, int rank, int tag, Communicator& comm, Endpoint* to,
@@ -330,7 +326,6 @@ int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle
   }
   if (request.has(Request::persistent)) {
     note_end(request);
-    if (request.has(Request::collective)) request.staging.reset();
     request.flags |= Request::inactive;
     return code;
   }

@@ -153,7 +153,7 @@ static_assert(MPI_PROC_NULL != CANELE_ANY_SOURCE);
 
 /// These functions check the arguments of a call. They return MPI codes.
 /// Checks the buffer of a message. A message to or from MPI_PROC_NULL needs no datatype.
-int get_message(const Endpoint& endpoint, const void* memory, int count, MPI_Datatype type, Buffer* buffer);
+int get_message(const Endpoint& endpoint, const void* memory, std::int64_t count, MPI_Datatype type, Buffer* buffer);
 int get_destination(MPI_Comm comm, int rank, int tag, Endpoint* endpoint);
 int get_source(MPI_Comm comm, int rank, int tag, Endpoint* endpoint);
 int get_message(const void* memory, std::int64_t count, Type& type, Buffer* buffer);
