@@ -78,11 +78,23 @@ static void persistent_neighbors(void) {
   MPI_Comm_free(&ring);
 }
 
+static void partitioned(void) {
+  const MPI_Comm world = MPI_COMM_WORLD;
+  MPI_Request request;
+  REFUSED(MPI_Psend_init(&value, 1, 1, MPI_INT, 0, 0, world, MPI_INFO_NULL, NULL));
+  REFUSED(MPI_Precv_init(&value, 1, 1, MPI_INT, 0, 0, world, MPI_INFO_NULL, NULL));
+  MPI_Psend_init(&value, 1, 1, MPI_INT, 0, 0, world, MPI_INFO_NULL, &request);
+  REFUSED(MPI_Pready_list(1, NULL, request));
+  REFUSED(MPI_Parrived(request, 0, NULL));
+  MPI_Request_free(&request);
+}
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   persistent_collectives();
   persistent_neighbors();
+  partitioned();
   (void)text;
   return finish();
 }

@@ -189,6 +189,7 @@ void Communicator::close() {
   for (canele_group_t* const group : more_groups_) canele_group_destroy(group);
   if (agreements_ != nullptr) canele_session_close(agreements_);
   if (native_ != nullptr) canele_session_close(native_);
+  if (partitioned_ != nullptr) canele_session_close(partitioned_);
   (previous_ != nullptr ? previous_->next_ : all) = next_;
   if (next_ != nullptr) next_->previous_ = previous_;
   delete this;
@@ -227,6 +228,15 @@ int Communicator::native(canele_session_t** session) {
   const int code = open_once(native_, ".u");
   *session = native_;
   return code;
+}
+
+int Communicator::next_partitioned(int world_rank, int tag, bool receives, canele_session_t** session,
+                                   std::uint64_t* channel) {
+  const std::lock_guard guard(lock);
+  if (const int code = open_once(partitioned_, ".q"); code != MPI_SUCCESS) return code;
+  *session = partitioned_;
+  *channel = channels_[{world_rank, tag, receives}]++;
+  return MPI_SUCCESS;
 }
 
 std::string Communicator::next_group_label() {

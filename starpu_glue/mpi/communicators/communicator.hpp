@@ -2,13 +2,14 @@
 //
 // Communicators: ranks, and the engine sessions that keep their messages apart. Usable from any thread.
 //
-// A communicator has up to four name spaces, because they need different ordering and each may use any tag:
+// A communicator has several name spaces, because they need different ordering and each may use any tag:
 //
 //     label + ".p"  point to point         CANELE_ORDER_ACROSS_TAGS  tag = the user's
 //     label + ".c"  collectives            the engine's group of its ranks
 //     (others)      persistent collectives a group for each, with a label as MPI_Comm_idup makes them
 //     label + ".n"  StarPU (nmad)          CANELE_ORDER_PER_TAG      tag = StarPU's 64 bits; opened at first use
 //     label + ".g"  MPI_Comm_create_group  CANELE_ORDER_PER_TAG      tag = the call's; opened at first use
+//     label + ".q"  partitioned messages   CANELE_ORDER_PER_TAG      tag: see messages/partitioned.hpp; at first use
 //
 // An error handler, attributes and hints belong to it. Without attributes it has a null pointer for them.
 //
@@ -29,8 +30,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -73,6 +76,10 @@ class Communicator {
   int agreements(canele_session_t** session);
   /// Opens the session for messages of the native API, see bridge.cpp. Returns an MPI code.
   int native(canele_session_t** session);
+
+  /// Opens the session of partitioned messages, and counts: *channel is the number of earlier messages to, or from, a
+  /// rank of MPI_COMM_WORLD with the tag. Returns an MPI code. Throws std::bad_alloc.
+  int next_partitioned(int world_rank, int tag, bool receives, canele_session_t** session, std::uint64_t* channel);
 
   ErrorHandlerUse& error_handler() { return error_handler_; }
   /// Returns what errors of the communicator are reported to.
@@ -128,8 +135,10 @@ class Communicator {
   RanksPointer ranks_;
   std::string label_;
   std::shared_ptr<const Topology> topology_;
-  canele_session_t* agreements_ = nullptr;  // guarded by the lock in communicator.cpp
-  canele_session_t* native_ = nullptr;      // guarded by the lock in communicator.cpp
+  canele_session_t* agreements_ = nullptr;                        // guarded by the lock in communicator.cpp
+  canele_session_t* native_ = nullptr;                            // guarded by the lock in communicator.cpp
+  canele_session_t* partitioned_ = nullptr;                       // guarded by the lock in communicator.cpp
+  std::map<std::tuple<int, int, bool>, std::uint64_t> channels_;  // of next_partitioned(); guarded by that lock
   std::atomic<nm_session_s*> nmad_{nullptr};
   std::atomic<std::uint64_t> duplicates_{1};  // number of the next one of next_label()
   std::string name_;                          // guarded by the lock in communicator.cpp

@@ -101,6 +101,10 @@ int Work::cancel(bool) { return MPI_SUCCESS; }
 
 int Work::complete(Request&) { return fail(MPI_ERR_REQUEST, "the request was not made by MPI_Grequest_start"); }
 
+int Work::make_ready(int, int) { return fail(MPI_ERR_REQUEST, "the request was not made by MPI_Psend_init"); }
+
+int Work::has_arrived(int, bool*) { return fail(MPI_ERR_REQUEST, "the request was not made by MPI_Precv_init"); }
+
 bool FreeRequests::join() {
   if (thread_ == Thread::fresh) {
     thread_exit.armed = true;  // constructs the thread_local, so that its destructor runs at the end of the thread

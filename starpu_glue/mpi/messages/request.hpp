@@ -44,6 +44,9 @@ class Work {
   virtual int cancel(bool is_done);
   /// Of a generalised request: MPI_Grequest_complete.
   virtual int complete(Request& request);
+  /// Of a partitioned message: MPI_Pready of the partitions `first` to `last`, and MPI_Parrived. Any number of threads.
+  virtual int make_ready(int first, int last);
+  virtual int has_arrived(int partition, bool* arrived);
 };
 
 /// The first cache line of a request.
