@@ -199,6 +199,28 @@ static void errors(void) {
   MPI_Comm_free(&comm);
 }
 
+/* A rank whose call has failed still matches the others afterwards. */
+static void one_rank_fails(void) {
+  int value = rank_, sum = 0, copied = 0;
+  MPI_Comm comm, copy;
+  MPI_Request request = MPI_REQUEST_NULL, duplication;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  const int code = MPI_Bcast_init(&value, rank_ == 0 ? -1 : 1, MPI_INT, 0, comm, MPI_INFO_NULL, &request);
+  CHECK_EQ(class_of(code), rank_ == 0 ? MPI_ERR_COUNT : MPI_SUCCESS);
+  if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+  MPI_Allreduce_init(&value, &sum, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &request);
+  MPI_Comm_idup(comm, &copy, &duplication);
+  MPI_Wait(&duplication, MPI_STATUS_IGNORE);
+  MPI_Start(&request);
+  MPI_Allreduce(&value, &copied, 1, MPI_INT, MPI_SUM, copy);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(sum == size_ * (size_ - 1) / 2 && copied == sum);
+  MPI_Request_free(&request);
+  MPI_Comm_free(&copy);
+  MPI_Comm_free(&comm);
+}
+
 /* Each of the functions for neighbours, in a ring, with data that has gaps on one side. */
 static void neighbors(void) {
   enum { FORMS = 10 };
@@ -284,6 +306,7 @@ int main(int argc, char **argv) {
   freed_meanwhile();
   looked_at();
   errors();
+  one_rank_fails();
   neighbors();
   strict_order();
   left_over();

@@ -99,10 +99,15 @@ int plan_collective(Function function, MPI_Comm handle, MPI_Info info, MPI_Reque
   Communicator* comm = nullptr;
   int code = given({{"request", made}});
   if (code == MPI_SUCCESS) code = get_communicator(handle, &comm);
-  if (code == MPI_SUCCESS) code = check_hints(info);
-  if (code == MPI_SUCCESS) {
-    code = make_planned(
-        *comm, [&](const Plan& plan) { return start(plan, arguments...); }, made);
+  if (code != MPI_SUCCESS) return call.end(code, comm);
+  const auto make_plan = [&](const Plan& plan) {
+    const int checked = check_hints(info);
+    return checked == MPI_SUCCESS ? start(plan, arguments...) : checked;
+  };
+  try {
+    code = make_planned(*comm, make_plan, made);
+  } catch (const std::bad_alloc&) {
+    code = fail(MPI_ERR_NO_MEM, "no memory");
   }
   return call.end(code, comm);
 }

@@ -144,16 +144,16 @@ int start_exchange(const How& start, const Topology& topology, const NeighborBlo
 struct Wanted {
   MPI_Request* request = nullptr;
   bool is_persistent = false;
+  MPI_Info info = MPI_INFO_NULL;
 };
 
-int exchange_blocks(Communicator& comm, const Topology& topology, const NeighborBlocks& blocks, const Wanted& wanted) {
-  if (wanted.is_persistent) {
-    return make_planned(
-        comm, [&](const Plan& plan) { return start_exchange(plan, topology, blocks); }, wanted.request);
-  }
+/// Lets start(how) start or plan the collective.
+template <class StartIt>
+int carry_out(Communicator& comm, const Wanted& wanted, StartIt start) {
+  if (wanted.is_persistent) return make_planned(comm, start, wanted.request);
   if (wanted.request == nullptr) {
     Staging staging;
-    const int code = start_exchange(Start{comm, nullptr, &staging, &blocking_options}, topology, blocks);
+    const int code = start(Start{comm, nullptr, &staging, &blocking_options});
     if (code == MPI_SUCCESS) staging.deliver();
     return code;
   }
@@ -161,7 +161,7 @@ int exchange_blocks(Communicator& comm, const Topology& topology, const Neighbor
   int code = new_collective(comm, &made);
   if (code != MPI_SUCCESS) return code;
   try {
-    code = start_exchange(Start{comm, &made->engine, &made->staging}, topology, blocks);
+    code = start(Start{comm, &made->engine, &made->staging});
   } catch (const std::bad_alloc&) {
     code = fail(MPI_ERR_NO_MEM, "no memory");
   }
@@ -171,11 +171,14 @@ int exchange_blocks(Communicator& comm, const Topology& topology, const Neighbor
 /// Looks the topology up, lets describe(topology, blocks) describe the blocks, and exchanges them.
 template <class Describe>
 int with_neighbors(Communicator& comm, const Wanted& wanted, Describe describe) {
-  const Topology* topology = nullptr;
-  NeighborBlocks blocks;
-  int code = get_topology(comm, MPI_UNDEFINED, &topology);
-  if (code == MPI_SUCCESS) code = describe(*topology, blocks);
-  return code == MPI_SUCCESS ? exchange_blocks(comm, *topology, blocks, wanted) : code;
+  return carry_out(comm, wanted, [&](const auto& how) {
+    const Topology* topology = nullptr;
+    NeighborBlocks blocks;
+    int code = check_hints(wanted.info);
+    if (code == MPI_SUCCESS) code = get_topology(comm, MPI_UNDEFINED, &topology);
+    if (code == MPI_SUCCESS) code = describe(*topology, blocks);
+    return code == MPI_SUCCESS ? start_exchange(how, *topology, blocks) : code;
+  });
 }
 
 /// The block that an allgather sends to all destinations.
@@ -248,9 +251,8 @@ int ineighbor_allgather(const void* sendbuf, MPI_Count sendcount, Type& sendtype
 int neighbor_allgather_init(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf,
                             MPI_Count recvcount, Type& recvtype, Communicator& comm, MPI_Info info,
                             MPI_Request* request) {
-  const int code = check_hints(info);
-  if (code != MPI_SUCCESS) return code;
-  return allgather_neighbors(comm, {sendbuf, sendcount, sendtype}, Side{recvbuf, recvcount, recvtype}, {request, true});
+  return allgather_neighbors(comm, {sendbuf, sendcount, sendtype}, Side{recvbuf, recvcount, recvtype},
+                             {request, true, info});
 }
 
 int neighbor_allgatherv(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf,
@@ -269,10 +271,8 @@ int ineighbor_allgatherv(const void* sendbuf, MPI_Count sendcount, Type& sendtyp
 int neighbor_allgatherv_init(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf,
                              const Integers& recvcounts, const Integers& displs, Type& recvtype, Communicator& comm,
                              MPI_Info info, MPI_Request* request) {
-  const int code = check_hints(info);
-  if (code != MPI_SUCCESS) return code;
   return allgather_neighbors(comm, {sendbuf, sendcount, sendtype}, PlacedSide{recvbuf, recvcounts, displs, recvtype},
-                             {request, true});
+                             {request, true, info});
 }
 
 int neighbor_alltoall(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf, MPI_Count recvcount,
@@ -287,10 +287,8 @@ int ineighbor_alltoall(const void* sendbuf, MPI_Count sendcount, Type& sendtype,
 
 int neighbor_alltoall_init(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf, MPI_Count recvcount,
                            Type& recvtype, Communicator& comm, MPI_Info info, MPI_Request* request) {
-  const int code = check_hints(info);
-  if (code != MPI_SUCCESS) return code;
   return alltoall_neighbors(comm, Side{sendbuf, sendcount, sendtype}, Side{recvbuf, recvcount, recvtype},
-                            {request, true});
+                            {request, true, info});
 }
 
 int neighbor_alltoallv(const void* sendbuf, const Integers& sendcounts, const Integers& sdispls, Type& sendtype,
@@ -310,10 +308,8 @@ int ineighbor_alltoallv(const void* sendbuf, const Integers& sendcounts, const I
 int neighbor_alltoallv_init(const void* sendbuf, const Integers& sendcounts, const Integers& sdispls, Type& sendtype,
                             void* recvbuf, const Integers& recvcounts, const Integers& rdispls, Type& recvtype,
                             Communicator& comm, MPI_Info info, MPI_Request* request) {
-  const int code = check_hints(info);
-  if (code != MPI_SUCCESS) return code;
   return alltoall_neighbors(comm, PlacedSide{sendbuf, sendcounts, sdispls, sendtype},
-                            PlacedSide{recvbuf, recvcounts, rdispls, recvtype}, {request, true});
+                            PlacedSide{recvbuf, recvcounts, rdispls, recvtype}, {request, true, info});
 }
 
 int neighbor_alltoallw(const void* sendbuf, const Integers& sendcounts, const MPI_Aint sdispls[],
@@ -335,10 +331,8 @@ int neighbor_alltoallw_init(const void* sendbuf, const Integers& sendcounts, con
                             const MPI_Datatype sendtypes[], void* recvbuf, const Integers& recvcounts,
                             const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], Communicator& comm, MPI_Info info,
                             MPI_Request* request) {
-  const int code = check_hints(info);
-  if (code != MPI_SUCCESS) return code;
   return alltoall_neighbors(comm, TypedSide{sendbuf, sendcounts, sdispls, sendtypes},
-                            TypedSide{recvbuf, recvcounts, rdispls, recvtypes}, {request, true});
+                            TypedSide{recvbuf, recvcounts, rdispls, recvtypes}, {request, true, info});
 }
 
 }  // namespace calls
