@@ -12,6 +12,7 @@
 #                      per driver. Each fuzz target for 10 minutes of processor time. Every planted bug and its
 #                      catchers. StarPU's suite three times per driver, with every strategy, unbound, with hooks, over
 #                      ofi and psm2. Each source compiled on its own. All of MPICH's tests in C.
+#                      The HPC Challenge benchmark.
 #     --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
 #     --stages         list the stages
 #     --jobs N         processes to build and test with (default: all cores)
@@ -51,9 +52,9 @@ broken=() # stages that failed: stages that build on them are not tried
 quick_stages=(packages release tidy tests)
 full_stages=(packages release install tidy unit process system simulation conformance package start asan asan-tests
   tsan tsan-tests fuzz mpich starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound launched demo flip)
-soak_stages=(packages release install starpu soak-mpich soak-alone soak-matching soak-simulation soak-sanitized
-  soak-system soak-mutations soak-death soak-engines soak-stress soak-nemesis soak-misfortunes soak-fuzz soak-shm
-  soak-tcp soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
+soak_stages=(packages release install starpu soak-mpich soak-hpcc soak-alone soak-matching soak-simulation
+  soak-sanitized soak-system soak-mutations soak-death soak-engines soak-stress soak-nemesis soak-misfortunes
+  soak-fuzz soak-shm soak-tcp soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
 stages=("${full_stages[@]}")
 
 usage() {
@@ -263,11 +264,18 @@ suite() {
   count_closing_line "$log" "$status"
 }
 
-# run_mpich STAGE ONLY: runs MPICH's own tests in C, from Debian's source package, on the install.
+# run_mpich STAGE ONLY [OPTIONS...]: runs MPICH's own tests in C, from Debian's source package, on the install.
 run_mpich() {
-  local log=$logs/$1.log status=0
-  streamed "$log" "$here/mpi/mpich/suite.py" --bin "$prefix/bin" --jobs "$jobs" --only "$2" || status=$?
+  local log=$logs/$1.log only=$2 status=0
+  shift 2
+  streamed "$log" "$here/mpi/mpich/suite.py" --bin "$prefix/bin" --jobs "$jobs" --only "$only" "$@" || status=$?
   count_closing_line "$log" "$status"
+}
+
+# Some lines of each kind as programs of the standard ABI, which differ from others in header and library only.
+run_mpich_abi() {
+  local lines='attr/attr(?!ic)|group/|init/(exitst|finalized|attrself)|pt2pt/(sendrecv[123]|anyall) |coll/scantst '
+  run_mpich mpich-abi "^($lines)" --mpi-abi
 }
 
 # Prints a number that differs for every commit, so that a finding can be repeated, and a commit be tried beforehand.
@@ -429,8 +437,9 @@ run_stage() {
     asan-tests | tsan-tests) run_ctest "${1%-tests}" 'unit|process|mpi' $((jobs + 1)) ;; # soak-system: the others
     fuzz) run_fuzz --seed "$(seed_of_commit)" ;;
     install) install_release ;;
-    mpich) run_mpich mpich '^(?!threads/(pt2pt|comm))' ;; # soak-mpich: all
+    mpich) run_mpich mpich '^(?!threads/(pt2pt|comm))' && run_mpich_abi ;; # soak-mpich: all
     soak-mpich) run_mpich soak-mpich '' ;;
+    soak-hpcc) soak_hpcc ;;
     starpu) build_starpu ;;
     starpu-shm | starpu-tcp) suite "$1" --driver "${1#starpu-}" ;;
     examples-shm | examples-tcp) suite "$1" --examples --driver "${1#examples-}" ;;
@@ -469,7 +478,7 @@ needs() {
     tests | unit | process | system | simulation | conformance | package | install) echo release ;;
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
-    mpich | soak-mpich | starpu) echo install ;;
+    mpich | soak-mpich | soak-hpcc | starpu) echo install ;;
     soak-death | soak-engines | soak-stress | soak-nemesis | soak-misfortunes | \
       soak-matching | soak-simulation) echo release ;;
     soak-starpu14) echo install ;;

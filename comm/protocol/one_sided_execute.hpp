@@ -14,12 +14,12 @@
 
 namespace canele::comm::one_sided {
 
-inline PeerAccess& access_of(Peer& peer) {
+[[gnu::always_inline]] inline PeerAccess& access_of(Peer& peer) {
   if (peer.one_sided == nullptr) peer.one_sided = std::make_unique<PeerAccess>();
   return *peer.one_sided;
 }
 
-inline TargetLane& lane_of(PeerAccess& access, std::uint16_t lane) {
+[[gnu::always_inline]] inline TargetLane& lane_of(PeerAccess& access, std::uint16_t lane) {
   if (access.lanes.size() <= lane) access.lanes.resize(lane + std::size_t{1});
   return access.lanes[lane];
 }

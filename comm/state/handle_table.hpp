@@ -39,7 +39,7 @@ class HandleTable {
     return Handle{(std::uint64_t{chunk.generations[index % chunk_size]} << 32) | (index + 1)};
   }
 
-  T* find(Handle handle) const {
+  [[gnu::always_inline]] T* find(Handle handle) const {
     const std::uint32_t index = static_cast<std::uint32_t>(word_of(handle)) - 1;
     if (index >= chunks_.size() * chunk_size) return nullptr;
     const Chunk& chunk = chunk_of(index);

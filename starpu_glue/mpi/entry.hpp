@@ -10,6 +10,7 @@
 #include "starpu_glue/mpi/communicators/call.hpp"
 #include "starpu_glue/mpi/communicators/communicator.hpp"
 #include "starpu_glue/mpi/communicators/group.hpp"
+#include "starpu_glue/mpi/communicators/session.hpp"
 #include "starpu_glue/mpi/core/handles.hpp"
 #include "starpu_glue/mpi/core/names.hpp"
 #include "starpu_glue/mpi/datatypes/type.hpp"
@@ -31,6 +32,16 @@ inline int check_count(const char* name, MPI_Count count) {
 /// Returns the communicator of an argument that may be replaced; nullptr if there is none.
 inline const Communicator* comm_behind(const MPI_Comm* handle) {
   return handle == nullptr ? nullptr : find_communicator(*handle);
+}
+
+/// Returns the session of an argument that may be replaced; nullptr if there is none.
+inline const Session* session_behind(const MPI_Session* handle) {
+  return handle == nullptr ? nullptr : find_session(*handle);
+}
+
+/// Ends a call by the error handler of a session; nullptr: by that of MPI_COMM_WORLD.
+inline int end_with_session(const Call& call, int code, const Session* session) {
+  return session == nullptr ? call.end(code) : call.end_with(code, session->error_target());
 }
 
 /// Performs a call. Memory that runs out in it is an error of the call: no exception may leave the library.

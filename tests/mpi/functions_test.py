@@ -10,6 +10,8 @@ import unittest
 SOURCE = pathlib.Path(os.environ["CANELE_TEST_SOURCE"])
 sys.path.insert(0, str(SOURCE / "starpu_glue/mpi/functions"))
 
+import fortran
+import fortran_modules
 import generate
 import table
 
@@ -38,6 +40,50 @@ class Docs(unittest.TestCase):
         listed = page[page.index("## Functions\n\n") + len("## Functions\n\n"):]
         self.assertEqual(listed, generate.list_of_functions(table.read_table()),
                          "run: starpu_glue/mpi/functions/generate.py --list")
+
+
+class Fortran(unittest.TestCase):
+    """Each function is in mpif.h (as a stub), in the module mpi and in the module mpi_f08, or in none for a reason."""
+
+    # Of C only: conversions of handles and statuses between the languages; truth values of Fortran; tools.
+    C_ONLY = re.compile(r"\w+_([cf]2[cf]|toint|fromint|f082c|c2f08|c2f|f2c)$|T_\w+$|Abi_[gs]et_fortran_booleans$|"
+                        r"Abi_set_fortran_info$")
+    # Not in mpi_f08: the deprecated names of MPI-1.
+    DEPRECATED = {"Attr_delete", "Attr_get", "Attr_put", "Keyval_create", "Keyval_free"}
+
+    def setUp(self):
+        chapters = table.read_table()
+        self.functions = [one for one in table.existing(chapters) if one.is_declared]
+        self.stubs = fortran.stubs(chapters)
+        source = fortran_modules.modules(chapters, "")
+        self.mpi = source[source.index("\nmodule mpi\n"):source.index("\nmodule mpi_f08\n")]
+        self.f08 = source[source.index("\nmodule mpi_f08\n"):]
+
+    def test_a_function_exists_everywhere(self):
+        for one in self.functions:
+            if one.is_large_only or self.C_ONLY.match(one.name):
+                continue
+            with self.subTest(one.name):
+                self.assertTrue(one.name in fortran.BY_HAND or f" mpi_{one.name.lower()}_(" in self.stubs)
+                if one.result == "int":
+                    self.assertIn(f"subroutine MPI_{one.name}(", self.mpi)
+                    self.assertIn(f"subroutine PMPI_{one.name}(", self.mpi)
+                present = f"interface MPI_{one.name}\n" in self.f08 and f"interface PMPI_{one.name}\n" in self.f08
+                self.assertEqual(present, one.name not in self.DEPRECATED)
+
+    def test_a_form_for_large_counts_exists_where_it_can_be_told_apart(self):
+        for one in self.functions:
+            if one.has_large_form and fortran.in_f08(one) and any(
+                    argument.has_large_form() and argument.value_type() == "int" for argument in one.arguments):
+                with self.subTest(one.name):
+                    self.assertRegex(self.stubs, rf" mpi_{one.name.lower()}_(f08_c|c_f08)_\(")
+                    self.assertRegex(self.f08, rf"subroutine MPI_{one.name}_(f08_c|c_f08)\(")
+
+    def test_an_argument_without_a_rule_is_an_error(self):
+        with tempfile.TemporaryDirectory() as directory:
+            (pathlib.Path(directory) / "c.txt").write_text("Strange(state extra_state)\n", encoding="utf-8")
+            with self.assertRaisesRegex(table.TableError, "c.txt:1: Strange: no rule .* converts extra_state"):
+                fortran.stubs(table.read_table(directory))
 
 
 class Format(unittest.TestCase):
@@ -86,6 +132,11 @@ class Format(unittest.TestCase):
     def test_a_call_that_frees_a_communicator_ends_by_its_error_handler(self):
         chapter = self.read("Comm_free(inout comm comm)\n")[0]
         self.assertIn("return call.end(code, comm_behind(comm));", generate.entries(chapter))
+
+    def test_the_kind_of_a_communicator_is_checked_last(self):
+        text = generate.entries(self.read("Comm_remote_size(intercomm comm, out integer size)\n")[0])
+        self.assertLess(text.index('given({{"size", size}})'), text.index("expect_intercommunicator(*found_comm)"))
+        self.assertIn("return call.end(code, found_comm);", text)
 
     def test_the_communicator_comes_first_because_its_error_handler_ends_the_call(self):
         text = generate.entries(self.read("Gather(count count, comm comm): blocking\n")[0])

@@ -30,11 +30,21 @@ static void environment(void) {
   REFUSED(MPI_Add_error_code(MPI_ERR_ARG, NULL));
   REFUSED(MPI_Add_error_string(MPI_ERR_ARG, NULL));
   REFUSED(MPI_Get_hw_resource_info(NULL));
+  REFUSED(MPI_Abi_get_version(NULL, &value));
+  REFUSED(MPI_Abi_get_version(&value, NULL));
+  REFUSED(MPI_Abi_get_info(NULL));
+  REFUSED(MPI_Abi_get_fortran_info(NULL));
+  REFUSED(MPI_Abi_get_fortran_booleans(4, NULL, ints, &value));
+  REFUSED(MPI_Abi_get_fortran_booleans(4, ints, NULL, &value));
+  REFUSED(MPI_Abi_get_fortran_booleans(4, ints, ints, NULL));
+  REFUSED(MPI_Abi_set_fortran_booleans(4, NULL, ints));
+  REFUSED(MPI_Abi_set_fortran_booleans(4, ints, NULL));
   CHECK_EQ(MPI_Error_class(MPI_ERR_ARG, NULL), MPI_ERR_ARG);
   REFUSED(MPI_Get_address(&value, NULL));
 }
 
 static void on_comm_error(MPI_Comm *comm, int *code, ...) { (void)comm, (void)code; }
+static void on_session_error(MPI_Session *session, int *code, ...) { (void)session, (void)code; }
 
 static void attributes(void) {
   const MPI_Comm world = MPI_COMM_WORLD;
@@ -80,6 +90,10 @@ static void communicators(void) {
   REFUSED(MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, NULL));
   REFUSED(MPI_Comm_create(world, group, NULL));
   REFUSED(MPI_Comm_create_group(world, group, 0, NULL));
+  REFUSED(MPI_Comm_remote_size(world, NULL));
+  REFUSED(MPI_Comm_remote_group(world, NULL));
+  REFUSED(MPI_Intercomm_create(world, 0, world, 0, 0, NULL));
+  REFUSED(MPI_Intercomm_merge(world, 0, NULL));
   REFUSED(MPI_Comm_free(NULL));
   REFUSED(MPI_Comm_compare(world, world, NULL));
   REFUSED(MPI_Comm_group(world, NULL));
@@ -107,6 +121,35 @@ static void communicators(void) {
   REFUSED(MPI_Group_translate_ranks(group, 1, &zero, group, NULL));
   REFUSED(MPI_Group_free(NULL));
   MPI_Group_free(&group);
+}
+
+static void sessions(void) {
+  MPI_Session session = MPI_SESSION_NULL;
+  MPI_Group group = MPI_GROUP_EMPTY;
+  MPI_Comm comm;
+  MPI_Info info;
+  REFUSED(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, NULL));
+  CHECK_EQ(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session), MPI_SUCCESS);
+  REFUSED(MPI_Session_get_info(session, NULL));
+  REFUSED(MPI_Session_get_num_psets(session, MPI_INFO_NULL, NULL));
+  REFUSED(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, NULL, text));
+  ints[0] = 1;
+  REFUSED(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, ints, NULL));
+  REFUSED(MPI_Session_get_pset_info(session, NULL, &info));
+  REFUSED(MPI_Session_get_pset_info(session, "mpi://SELF", NULL));
+  REFUSED(MPI_Group_from_session_pset(session, NULL, &group));
+  REFUSED(MPI_Group_from_session_pset(session, "mpi://SELF", NULL));
+  REFUSED(MPI_Comm_create_from_group(group, NULL, MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
+  REFUSED(MPI_Comm_create_from_group(group, "tag", MPI_INFO_NULL, MPI_ERRORS_RETURN, NULL));
+  REFUSED(MPI_Intercomm_create_from_groups(group, 0, group, 0, NULL, MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
+  REFUSED(MPI_Intercomm_create_from_groups(group, 0, group, 0, "tag", MPI_INFO_NULL, MPI_ERRORS_RETURN, NULL));
+  REFUSED(MPI_Session_create_errhandler(on_session_error, NULL));
+  REFUSED(MPI_Session_get_errhandler(session, NULL));
+  REFUSED(MPI_Session_detach_buffer(session, NULL, ints));
+  REFUSED(MPI_Session_detach_buffer(session, text, NULL));
+  REFUSED(MPI_Session_iflush_buffer(session, NULL));
+  REFUSED(MPI_Session_finalize(NULL));
+  CHECK_EQ(MPI_Session_finalize(&session), MPI_SUCCESS);
 }
 
 static void messages(void) {
@@ -160,6 +203,10 @@ static void other_modes(void) {
   REFUSED(MPI_Irsend(&value, 1, MPI_INT, 0, 0, world, NULL));
   REFUSED(MPI_Isendrecv(&value, 1, MPI_INT, 0, 0, &other, 1, MPI_INT, 0, 0, world, NULL));
   REFUSED(MPI_Isendrecv_replace(&value, 1, MPI_INT, 0, 0, 0, 0, world, NULL));
+  REFUSED(MPI_Comm_detach_buffer(world, NULL, &value));
+  REFUSED(MPI_Comm_detach_buffer(world, text, NULL));
+  REFUSED(MPI_Comm_iflush_buffer(world, NULL));
+  REFUSED(MPI_Buffer_iflush(NULL));
   REFUSED(MPI_Buffer_detach(NULL, &value));
   REFUSED(MPI_Buffer_detach(&address, NULL));
   REFUSED(MPI_Mprobe(0, 0, world, NULL, &status));
@@ -185,6 +232,7 @@ static void kept_requests(void) {
 }
 
 static void fields_of_statuses(void) {
+  MPI_Count counted;
   MPI_F08_status f08;
   REFUSED(MPI_Status_get_source(NULL, &value));
   REFUSED(MPI_Status_get_source(&status, NULL));
@@ -196,6 +244,12 @@ static void fields_of_statuses(void) {
   REFUSED(MPI_Status_set_tag(NULL, 0));
   REFUSED(MPI_Status_set_error(NULL, 0));
   REFUSED(MPI_Status_set_cancelled(NULL, 0));
+  REFUSED(MPI_Get_elements(NULL, MPI_INT, &value));
+  REFUSED(MPI_Get_elements(&status, MPI_INT, NULL));
+  REFUSED(MPI_Get_elements_x(NULL, MPI_INT, &counted));
+  REFUSED(MPI_Get_elements_x(&status, MPI_INT, NULL));
+  REFUSED(MPI_Status_set_elements(NULL, MPI_INT, 1));
+  REFUSED(MPI_Status_set_elements_x(NULL, MPI_INT, 1));
   REFUSED(MPI_Status_c2f(NULL, ints));
   REFUSED(MPI_Status_c2f(&status, NULL));
   REFUSED(MPI_Status_f2c(NULL, &status));
@@ -506,6 +560,7 @@ int main(int argc, char **argv) {
   environment();
   attributes();
   communicators();
+  sessions();
   messages();
   persistent_messages();
   other_modes();

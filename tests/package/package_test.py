@@ -27,6 +27,7 @@ WRAPPER = ROOT / "tests/with-timeout"
 # What each library may export. `mpi_`, `pmpi_`: Fortran. The last alternative is the name of the symbol version.
 EXPORTS = {
     "libcanele.so": r"canele_\w+|CANELE_\d+(\.\d+)*",
+    "libmpi_abi.so": r"P?MPI_\w+",
     "libcanele_mpi.so": r"P?MPIX?_\w+|canele_mpi_\w+|p?mpi_\w+|nm_\w+|piom_\w+|padico_\w+|[A-Z]+(_[A-Z]+)*_\d+(\.\d+)*",
 }
 

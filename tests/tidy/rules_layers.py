@@ -34,6 +34,7 @@ MPI_FLOORS = [
     ["collectives"],
     ["topologies"],
     ["windows"],
+    ["tools"],
     ["environment"],
     ["fortran"],
 ]

@@ -24,6 +24,62 @@ int from_collective_error(int error) {
               canele_error_detail());
 }
 
+namespace {
+
+/// Checks that equal blocks for all ranks have a length together.
+int check_total(const Buffer& block, int ranks) {
+  std::int64_t count = 0;
+  if (!__builtin_mul_overflow(block.count, ranks, &count)) return check_size(count, *block.type);
+  return fail(MPI_ERR_COUNT, "count is %lld for each of %d ranks, which is more than memory can hold",
+              static_cast<long long>(block.count), ranks);
+}
+
+}  // namespace
+
+int resolve(const CallBuffer& asked, int ranks, Blocks* blocks) {
+  Buffer buffer;
+  int code = get_buffer(asked.memory, asked.count, asked.type, &buffer);
+  if (code == MPI_SUCCESS) code = check_total(buffer, ranks);
+  if (code != MPI_SUCCESS) return code;
+  *blocks = {static_cast<char*>(buffer.memory), ranks, buffer.count, buffer.type};
+  return MPI_SUCCESS;
+}
+
+int resolve(const CallBufferV& asked, int ranks, Blocks* blocks) {
+  if (asked.counts.data() == nullptr || asked.places.data() == nullptr) {
+    return fail(MPI_ERR_ARG, "the array of %s is NULL", asked.counts.data() == nullptr ? "counts" : "displacements");
+  }
+  if (asked.types == nullptr && asked.type == MPI_DATATYPE_NULL) {
+    return fail(MPI_ERR_ARG, "the datatype is MPI_DATATYPE_NULL, or the array of datatypes is NULL");
+  }
+  Buffer buffer;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const MPI_Datatype type = asked.types == nullptr ? asked.type : asked.types[rank];
+    const int code = get_buffer(asked.memory, asked.counts[static_cast<std::size_t>(rank)], type, &buffer);
+    if (code != MPI_SUCCESS) return code;
+  }
+  *blocks = {static_cast<char*>(buffer.memory), ranks, 0, buffer.type, asked.counts, asked.places, asked.types};
+  return MPI_SUCCESS;
+}
+
+int take_counts(const Integers& counts, int ranks, std::vector<std::size_t>* lengths, std::int64_t* sum) {
+  if (counts.data() == nullptr) return fail(MPI_ERR_ARG, "the array of counts is NULL");
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks); ++rank) {
+    if (counts[rank] < 0 || __builtin_add_overflow(*sum, counts[rank], sum)) {
+      return fail(MPI_ERR_COUNT, "count %zu is %lld; expected: at least 0, and all together less than 2^63", rank,
+                  static_cast<long long>(counts[rank]));
+    }
+    lengths->push_back(static_cast<std::size_t>(counts[rank]));
+  }
+  return MPI_SUCCESS;
+}
+
+int multiply_count(std::int64_t count, int ranks, std::int64_t* sum) {
+  if (!__builtin_mul_overflow(count, ranks, sum)) return MPI_SUCCESS;
+  return fail(MPI_ERR_COUNT, "count is %lld for each of %d ranks; expected: less than 2^63 together",
+              static_cast<long long>(count), ranks);
+}
+
 /// Arguments of a reduction for the engine. Plans keep them, so the name is not local to this file.
 struct EngineReduction {
   const void* input = CANELE_IN_PLACE;
@@ -123,40 +179,6 @@ int check_apart(const CallBufferV& one, const CallBufferV& other, int ranks) {
   };
   const bool alias = one.memory == other.memory && one.memory != nullptr;
   return alias && some(one.counts) && some(other.counts) ? reject_alias() : MPI_SUCCESS;
-}
-
-/// Checks that equal blocks for all ranks have a length together.
-int check_total(const Buffer& block, int ranks) {
-  std::int64_t count = 0;
-  if (!__builtin_mul_overflow(block.count, ranks, &count)) return check_size(count, *block.type);
-  return fail(MPI_ERR_COUNT, "count is %lld for each of %d ranks, which is more than memory can hold",
-              static_cast<long long>(block.count), ranks);
-}
-
-int resolve(const CallBuffer& asked, int ranks, Blocks* blocks) {
-  Buffer buffer;
-  int code = get_buffer(asked.memory, asked.count, asked.type, &buffer);
-  if (code == MPI_SUCCESS) code = check_total(buffer, ranks);
-  if (code != MPI_SUCCESS) return code;
-  *blocks = {static_cast<char*>(buffer.memory), ranks, buffer.count, buffer.type};
-  return MPI_SUCCESS;
-}
-
-int resolve(const CallBufferV& asked, int ranks, Blocks* blocks) {
-  if (asked.counts.data() == nullptr || asked.places.data() == nullptr) {
-    return fail(MPI_ERR_ARG, "the array of %s is NULL", asked.counts.data() == nullptr ? "counts" : "displacements");
-  }
-  if (asked.types == nullptr && asked.type == MPI_DATATYPE_NULL) {
-    return fail(MPI_ERR_ARG, "the datatype is MPI_DATATYPE_NULL, or the array of datatypes is NULL");
-  }
-  Buffer buffer;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const MPI_Datatype type = asked.types == nullptr ? asked.type : asked.types[rank];
-    const int code = get_buffer(asked.memory, asked.counts[static_cast<std::size_t>(rank)], type, &buffer);
-    if (code != MPI_SUCCESS) return code;
-  }
-  *blocks = {static_cast<char*>(buffer.memory), ranks, 0, buffer.type, asked.counts, asked.places, asked.types};
-  return MPI_SUCCESS;
 }
 
 constexpr bool has_equal_blocks(const CallBuffer&) { return true; }
@@ -469,20 +491,13 @@ int start_allreduce(const How& start, const void* send, void* receive, MPI_Count
 template <class How>
 int start_reduce_scatter(const How& start, const void* send, void* receive, const Integers& counts, MPI_Datatype type,
                          MPI_Op op) {
-  if (counts.data() == nullptr) return fail(MPI_ERR_ARG, "the array of counts is NULL");
-  const auto size = static_cast<std::size_t>(start.comm.size());
   std::vector<std::size_t> lengths;
   std::int64_t sum = 0;
-  for (std::size_t rank = 0; rank < size; ++rank) {
-    if (counts[rank] < 0 || __builtin_add_overflow(sum, counts[rank], &sum)) {
-      return fail(MPI_ERR_COUNT, "count %zu is %lld; expected: at least 0, and all together less than 2^63", rank,
-                  static_cast<long long>(counts[rank]));
-    }
-    lengths.push_back(static_cast<std::size_t>(counts[rank]));
-  }
+  int code = take_counts(counts, start.comm.size(), &lengths, &sum);
+  if (code != MPI_SUCCESS) return code;
   EngineReduction engine;
   const std::int64_t own = counts[static_cast<std::size_t>(start.comm.rank())];
-  const int code = take_reduction(start, {send, receive, sum, own, type, op}, &engine);
+  code = take_reduction(start, {send, receive, sum, own, type, op}, &engine);
   if (code != MPI_SUCCESS) return code;
   if (engine.count == 0) lengths.assign(lengths.size(), 0);  // the elements have no bytes
   return start.begin([engine, lengths = std::move(lengths)](const Execution& at) {
@@ -496,12 +511,10 @@ int start_reduce_scatter_block(const How& start, const void* send, void* receive
                                MPI_Op op) {
   const int size = start.comm.size();
   std::int64_t all = 0;
-  if (__builtin_mul_overflow(count, size, &all)) {
-    return fail(MPI_ERR_COUNT, "count is %lld for each of %d ranks; expected: less than 2^63 together",
-                static_cast<long long>(count), size);
-  }
+  int code = multiply_count(count, size, &all);
+  if (code != MPI_SUCCESS) return code;
   EngineReduction engine;
-  const int code = take_reduction(start, {send, receive, all, count, type, op}, &engine);
+  code = take_reduction(start, {send, receive, all, count, type, op}, &engine);
   if (code != MPI_SUCCESS) return code;
   return start.begin_with(engine, [size](const EngineReduction& what, const Execution& at) {
     return canele_ireduce_scatter(at.group, what.input, what.output, what.count / static_cast<std::size_t>(size),

@@ -10,6 +10,7 @@
 #include <canele/collectives.h>
 
 #include <utility>
+#include <vector>
 
 #include "starpu_glue/mpi/communicators/communicator.hpp"
 #include "starpu_glue/mpi/core/integers.hpp"
@@ -73,6 +74,13 @@ struct CallBufferV {
   MPI_Datatype type;
   const MPI_Datatype* types = nullptr;
 };
+
+/// Check what a call describes, as one block for each of `ranks` ranks. They return MPI codes.
+int resolve(const CallBuffer& asked, int ranks, Blocks* blocks);
+int resolve(const CallBufferV& asked, int ranks, Blocks* blocks);
+/// Check the counts of a reduction whose result is scattered over `ranks` ranks, and add them up.
+int take_counts(const Integers& counts, int ranks, std::vector<std::size_t>* lengths, std::int64_t* sum);
+int multiply_count(std::int64_t count, int ranks, std::int64_t* sum);
 
 /// All of these return MPI codes. `How` is Start or Plan (plan.hpp). On success the request is in progress, or the
 /// collective is planned or, without a request, has ended. `own` is the block of this rank; `all` has one block for

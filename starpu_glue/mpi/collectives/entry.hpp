@@ -9,6 +9,7 @@
 
 #include <new>
 
+#include "starpu_glue/mpi/collectives/between_groups.hpp"
 #include "starpu_glue/mpi/collectives/collectives.hpp"
 #include "starpu_glue/mpi/collectives/plan.hpp"
 #include "starpu_glue/mpi/communicators/call.hpp"
@@ -35,6 +36,30 @@ template <class... Parameters, class... Arguments>
   }
 }
 
+/// Starts a collective with a request. Returns an MPI code.
+template <class... Parameters, class... Arguments>
+int start_collective(Communicator& comm, MPI_Request* made, int (*start)(const Start&, Parameters...),
+                     const Arguments&... arguments) {
+  Request* request = nullptr;
+  int code = new_collective(comm, &request);
+  if (code != MPI_SUCCESS) return code;
+  try {
+    code = start_anywhere(Start{comm, &request->engine, &request->staging}, start, arguments...);
+  } catch (const std::bad_alloc&) {
+    code = fail(MPI_ERR_NO_MEM, "no memory");
+  }
+  return publish_request(*request, code, made);
+}
+
+/// Runs a collective on an intercommunicator, by its non-blocking form.
+template <class... Parameters, class... Arguments>
+[[gnu::noinline]] int run_between_groups(Communicator& comm, int (*start)(const Start&, Parameters...),
+                                         const Arguments&... arguments) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code = start_collective(comm, &request, start, arguments...);
+  return code == MPI_SUCCESS ? wait_and_finish(&request, MPI_STATUS_IGNORE) : code;
+}
+
 template <class... Parameters, class... Arguments>
 [[gnu::noinline]] int run_slow(Function function, MPI_Comm handle, int (*start)(const Start&, Parameters...),
                                const Arguments&... arguments) {
@@ -44,7 +69,9 @@ template <class... Parameters, class... Arguments>
   Communicator* comm = nullptr;
   int code = get_communicator(handle, &comm);
   if (code == MPI_SUCCESS) code = may_block();
-  if (code == MPI_SUCCESS) code = run_staged(*comm, start, arguments...);
+  if (code != MPI_SUCCESS) return call.end(code, comm);
+  code = comm->inter() == nullptr ? run_staged(*comm, start, arguments...)
+                                  : run_between_groups(*comm, start, arguments...);
   return call.end(code, comm);
 }
 
@@ -76,17 +103,10 @@ int begin_collective(Function function, MPI_Comm handle, MPI_Request* made, int 
   if (call.rejected()) [[unlikely]]
     return call.end(reject_in_child());
   Communicator* comm = nullptr;
-  Request* request = nullptr;
   int code = given({{"request", made}});
   if (code == MPI_SUCCESS) code = get_communicator(handle, &comm);
-  if (code == MPI_SUCCESS) code = new_collective(*comm, &request);
-  if (code != MPI_SUCCESS) return call.end(code, comm);
-  try {
-    code = start(Start{*comm, &request->engine, &request->staging}, arguments...);
-  } catch (const std::bad_alloc&) {
-    code = fail(MPI_ERR_NO_MEM, "no memory");
-  }
-  return call.end(publish_request(*request, code, made), comm);
+  if (code == MPI_SUCCESS) code = start_collective(*comm, made, start, arguments...);
+  return call.end(code, comm);
 }
 
 /// Makes the request of a persistent collective.
@@ -102,7 +122,7 @@ int plan_collective(Function function, MPI_Comm handle, MPI_Info info, MPI_Reque
   if (code != MPI_SUCCESS) return call.end(code, comm);
   const auto make_plan = [&](const Plan& plan) {
     const int checked = check_hints(info);
-    return checked == MPI_SUCCESS ? start(plan, arguments...) : checked;
+    return checked == MPI_SUCCESS ? start_anywhere(plan, start, arguments...) : checked;
   };
   try {
     code = make_planned(*comm, make_plan, made);

@@ -7,6 +7,6 @@ namespace canele::mpi {
 
 PlannedWork::~PlannedWork() { comm_.close_group(group_); }
 
-int PlannedWork::open_group(std::string label) { return comm_.open_group(std::move(label), &group_); }
+int PlannedWork::open_group(const std::string& label) { return comm_.open_group(members_, label, &group_); }
 
 }  // namespace canele::mpi

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "starpu_glue/mpi/collectives/collectives.hpp"
+#include "starpu_glue/mpi/communicators/creation.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/messages/request.hpp"
 
@@ -29,15 +30,16 @@ namespace canele::mpi {
 /// The work of a persistent collective.
 class PlannedWork : public Work {
  public:
-  explicit PlannedWork(Communicator& comm) : comm_(comm) {}
+  explicit PlannedWork(Communicator& comm, Members members = Members::all) : comm_(comm), members_(members) {}
   ~PlannedWork() override;
-  int open_group(std::string label);
+  int open_group(const std::string& label);
 
  protected:
+  Communicator& comm_;
   canele_group_t* group_ = nullptr;
 
  private:
-  Communicator& comm_;
+  Members members_;
 };
 
 template <class Begin>
@@ -79,13 +81,14 @@ template <class MakePlan>
 int make_planned(Communicator& comm, MakePlan plan, MPI_Request* handle) {
   Request* request = nullptr;
   std::string label = comm.next_group_label();
-  int code = new_persistent(comm, false, Request::collective, nullptr, &request);
+  int code = shorten_label(comm, &label);
+  if (code == MPI_SUCCESS) code = new_persistent(comm, false, Request::collective, nullptr, &request);
   if (code != MPI_SUCCESS) return code;
   request->staging.keep();
   try {
     std::unique_ptr<PlannedWork> work;
     code = plan(Plan{comm, &request->staging, &work});
-    if (code == MPI_SUCCESS) code = work->open_group(std::move(label));
+    if (code == MPI_SUCCESS) code = work->open_group(label);
     request->work = work.release();
   } catch (const std::bad_alloc&) {
     code = fail(MPI_ERR_NO_MEM, "no memory");

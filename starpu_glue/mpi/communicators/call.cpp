@@ -8,9 +8,9 @@
 namespace canele::mpi {
 
 Call::Call(Function function) : Call(function, 0) {
-  const Phase now = phase();
-  if (now == Phase::running || in_child) return;
-  fatal("%s was called %s", function_, now == Phase::before ? "before MPI_Init" : "after MPI_Finalize");
+  if (engine() != nullptr || in_child) return;
+  fatal("%s was called %s, and without a session", function_,
+        phase() == Phase::before ? "before MPI_Init" : "after MPI_Finalize");
 }
 
 ErrorTarget Call::target_of(const Communicator* comm) {

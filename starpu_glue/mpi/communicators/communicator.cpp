@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Communicators: creation by agreement within the parent, sessions and groups, handles. Look-ups take no lock.
-//
-// Making a communicator costs one message exchange in the parent and needs no server. The leader's world rank and its
-// running number make a name that no other communicator of the job ever has.
+// Communicators: sessions and groups, handles. Look-ups take no lock.
 #include "starpu_glue/mpi/communicators/communicator.hpp"
 
-#include <canele/one_sided.h>
-
-#include <algorithm>
-#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <new>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
-#include "starpu_glue/mpi/datatypes/transfer.hpp"
 
 namespace canele::mpi {
 
@@ -30,23 +21,23 @@ constinit std::atomic<Communicator*> world_of_fast_calls{nullptr};
 
 namespace {
 
-constinit std::atomic<std::uint64_t> next_number{1};
 constinit std::mutex lock;  // guards the list of all communicators, and names
 constinit Communicator* all = nullptr;
-
-constexpr std::size_t kMostOfLabel = 38;  // a group's label has up to 40 bytes, with ".c"
+constinit std::mutex making_base;
+constinit Communicator* base_of_library = nullptr;  // guarded by making_base
 
 /// Hints that MPI defines: what the program will not do. The library remembers them.
 constexpr const char* kStrictOrder = "mpi_assert_strict_persistent_collective_ordering";
 constexpr const char* kHints[] = {"mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length",
                                   "mpi_assert_allow_overtaking", kStrictOrder};
 
-std::string derived_label(int leader, std::uint64_t number) {
-  return "mpi." + std::to_string(leader) + "." + std::to_string(number);
-}
-
 int open_session(canele_engine_t* engine, const std::string& label, unsigned flags, canele_session_t** session) {
   return from_engine(canele_session_open(engine, label.c_str(), flags, session));
+}
+
+int create_group(canele_engine_t* engine, const std::string& label, const int* ranks, int count,
+                 canele_group_t** group) {
+  return from_engine(canele_group_create(engine, label.c_str(), ranks, static_cast<std::size_t>(count), group));
 }
 
 /// Makes a predefined communicator under its handle. The handle becomes valid when nothing can fail any more.
@@ -62,115 +53,56 @@ int create_predefined(canele_engine_t* engine, RanksPointer ranks, int rank, MPI
   return MPI_SUCCESS;
 }
 
-/// Registers a new communicator under a handle; inherits the parent's error handler.
-int publish(Communicator& parent, Communicator* made, MPI_Comm* handle) {
-  std::atomic<Communicator*>* slot = communicators_pool.take();
-  if (slot == nullptr) {
-    made->drop_reference();
-    return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another communicator");
-  }
-  close_retired();
-  made->error_handler().inherit(parent.error_handler());
-  slot->store(made, std::memory_order_release);  // pairs with the acquire load in find_communicator
-  *handle = CommunicatorPool::open(*slot);
-  made->set_handle(*handle);
-  return MPI_SUCCESS;
-}
-
-/// Registers a duplicate like publish(). It gets copies of the attributes. After an error nothing is left of it.
-int publish_duplicate(Communicator& parent, Communicator* made, const InfoPairs& hints, MPI_Comm* handle) {
-  made->set_topology(parent.topology());
-  made->take_hints(hints);
-  MPI_Comm published = MPI_COMM_NULL;
-  if (const int code = publish(parent, made, &published); code != MPI_SUCCESS) return code;
-  if (parent.attributes().any()) {
-    const int code = parent.attributes().copy_to(parent.handle(), made->attributes());
-    if (code != MPI_SUCCESS) {
-      made->attributes().remove_all(published);
-      communicators_pool.release(published);
-      made->drop_reference();
-      return code;
-    }
-  }
-  *handle = published;
-  return MPI_SUCCESS;
-}
-
-/// Gives every rank what each of them has to say. Returns an MPI code.
-template <class T>
-int exchange(Communicator& parent, const T& mine, std::vector<T>* values) {
-  values->resize(static_cast<std::size_t>(parent.size()));
-  const canele_parts_t parts{sizeof mine, nullptr, nullptr};
-  Transfer transfer;
-  const int code =
-      from_engine(canele_iallgather(parent.group(), &mine, values->data(), &parts, nullptr, &transfer.engine));
-  return code == MPI_SUCCESS ? transfer.wait(nullptr) : code;
-}
-
-/// What a rank tells the others so that they can find out whether they share memory with it.
-struct MemoryOffer {
-  unsigned char key[CANELE_KEY_SIZE];
-  std::int32_t error;  ///< MPI code: the rank has no memory
-};
-
-/// Returns the first rank whose memory this process can map.
-int first_sharer(const Communicator& comm, const std::vector<MemoryOffer>& offers) {
-  for (int rank = 0; rank < comm.rank(); ++rank) {
-    canele_key_t* key = nullptr;
-    void* address = nullptr;
-    if (canele_key_open(engine(), offers[static_cast<std::size_t>(rank)].key, &key) != CANELE_OK) continue;
-    const bool is_shared = canele_key_map(key, &address) == CANELE_OK;
-    canele_key_close(key);
-    if (is_shared) return rank;
-  }
-  return comm.rank();
-}
-
-/// Makes a new label for the ranks of the parent. Communicates.
-int agree_on_label(Communicator& parent, std::string* label) {
-  std::uint64_t number = parent.rank() == 0 ? next_number.fetch_add(1) : 0;
-  Transfer exchange;
-  int code = from_engine(canele_ibcast(parent.group(), &number, sizeof number, 0, nullptr, &exchange.engine));
-  if (code == MPI_SUCCESS) code = exchange.wait(nullptr);
-  if (code == MPI_SUCCESS) *label = derived_label(parent.world_rank(0), number);
-  return code;
-}
-
-int check_subset(const Communicator& parent, const Ranks& group) {
-  for (int i = 0; i < group.size(); ++i) {
-    if (parent.ranks()->position(group.world_rank(i)) == MPI_UNDEFINED) {
-      return fail(MPI_ERR_GROUP, "the group holds rank %d of MPI_COMM_WORLD, which the communicator does not have",
-                  group.world_rank(i));
-    }
-  }
-  return MPI_SUCCESS;
-}
-
 }  // namespace
 
-Communicator::Communicator(RanksPointer ranks, int rank, std::string label)
-    : list_(ranks->list()), size_(ranks->size()), rank_(rank), ranks_(std::move(ranks)), label_(std::move(label)) {
+Communicator::Communicator(RanksPointer ranks, int rank, std::string label, std::unique_ptr<Inter> inter)
+    : list_(ranks->list()),
+      size_(ranks->size()),
+      rank_(rank),
+      ranks_(std::move(ranks)),
+      label_(std::move(label)),
+      inter_(std::move(inter)) {
   const std::lock_guard guard(lock);
   next_ = all;
   if (all != nullptr) all->previous_ = this;
   all = this;
 }
 
-int Communicator::create(canele_engine_t* engine, RanksPointer ranks, int rank, std::string label,
-                         Communicator** made) {
-  auto* comm = new (std::nothrow) Communicator(std::move(ranks), rank, std::move(label));
+int Communicator::create(canele_engine_t* engine, RanksPointer ranks, int rank, std::string label, Communicator** made,
+                         std::unique_ptr<Inter> inter) {
+  auto* comm = new (std::nothrow) Communicator(std::move(ranks), rank, std::move(label), std::move(inter));
   if (comm == nullptr) return fail(MPI_ERR_NO_MEM, "no memory for another communicator");
   int code = open_session(engine, comm->label_ + ".p", CANELE_ORDER_ACROSS_TAGS, &comm->messages_);
-  if (code == MPI_SUCCESS) {
-    code = from_engine(canele_group_create(engine, (comm->label_ + ".c").c_str(), comm->ranks_->list(),
-                                           static_cast<std::size_t>(comm->size()), &comm->group_));
-  }
+  if (code == MPI_SUCCESS) code = comm->make_group(engine, Members::all, comm->label_, &comm->group_);
+  if (code == MPI_SUCCESS && comm->inter_ != nullptr)
+    code = comm->make_group(engine, Members::own, comm->label_, &comm->inter_->group);
   if (code != MPI_SUCCESS) {
     comm->drop_reference();
     return code;
   }
   *made = comm;
   return MPI_SUCCESS;
+}
+
+int Communicator::make_group(canele_engine_t* engine, Members members, const std::string& label,
+                             canele_group_t** group) const {
+  if (inter_ == nullptr) return create_group(engine, label + ".c", ranks_->list(), size_, group);
+  std::vector<int> all;
+  for (const Ranks* one :
+       {inter_->is_upper ? ranks_.get() : inter_->own.get(), inter_->is_upper ? inter_->own.get() : ranks_.get()}) {
+    for (int rank = 0; rank < one->size(); ++rank) all.push_back(one->world_rank(rank));
+  }
+  if (members == Members::all)
+    return create_group(engine, label + ".c", all.data(), static_cast<int>(all.size()), group);
+  const int* const own = all.data() + inter_->own_begin;
+  return create_group(engine, label + (inter_->is_upper ? ".b" : ".a"), own, inter_->own->size(), group);
+}
+
+int Communicator::create_like(const Communicator& model, std::string label, Communicator** made) {
+  std::unique_ptr<Inter> inter;
+  if (model.inter_ != nullptr)
+    inter = std::make_unique<Inter>(model.inter_->own, *model.ranks_, model.inter_->is_upper);
+  return create(engine(), model.ranks_, model.rank_, std::move(label), made, std::move(inter));
 }
 
 void Communicator::drop_reference() {
@@ -187,6 +119,7 @@ void Communicator::close() {
   if (messages_ != nullptr) canele_session_close(messages_);
   if (group_ != nullptr) canele_group_destroy(group_);
   for (canele_group_t* const group : more_groups_) canele_group_destroy(group);
+  if (inter_ != nullptr && inter_->group != nullptr) canele_group_destroy(inter_->group);
   if (agreements_ != nullptr) canele_session_close(agreements_);
   if (native_ != nullptr) canele_session_close(native_);
   if (partitioned_ != nullptr) canele_session_close(partitioned_);
@@ -244,17 +177,14 @@ std::string Communicator::next_group_label() {
   return *find_value(known, kStrictOrder) == "true" ? "" : next_label();
 }
 
-int Communicator::open_group(std::string label, canele_group_t** group) {
+int Communicator::open_group(Members members, const std::string& label, canele_group_t** group) {
   if (label.empty()) {
-    *group = group_;
+    *group = members == Members::own && inter_ != nullptr ? inter_->group : group_;
     return MPI_SUCCESS;
   }
-  int code = label.size() > kMostOfLabel ? agree_on_label(*this, &label) : MPI_SUCCESS;
-  if (code != MPI_SUCCESS) return code;
   const std::lock_guard guard(lock);
   more_groups_.reserve(more_groups_.size() + 1);
-  code = from_engine(canele_group_create(canele_session_engine(messages_), (label + ".c").c_str(), ranks_->list(),
-                                         static_cast<std::size_t>(size_), group));
+  const int code = make_group(canele_session_engine(messages_), members, label, group);
   if (code == MPI_SUCCESS) more_groups_.push_back(*group);
   return code;
 }
@@ -298,6 +228,16 @@ int get_communicator(MPI_Comm handle, Communicator** found) {
   return fail(MPI_ERR_COMM, "0x%zx is not a communicator, or was freed", handle_bits(handle));
 }
 
+int expect_intracommunicator(const Communicator& comm) {
+  if (comm.inter() == nullptr) return MPI_SUCCESS;
+  return fail(MPI_ERR_COMM, "the communicator is an intercommunicator; expected: an intracommunicator");
+}
+
+int expect_intercommunicator(const Communicator& comm) {
+  if (comm.inter() != nullptr) return MPI_SUCCESS;
+  return fail(MPI_ERR_COMM, "the communicator is an intracommunicator; expected: an intercommunicator");
+}
+
 /// Switches the fast path of calls on or off. Release: pairs with the acquire load in fast_world.
 void enable_fast_path(bool enable) { world_of_fast_calls.store(enable ? world() : nullptr, std::memory_order_release); }
 
@@ -318,17 +258,45 @@ int open_world(canele_engine_t* engine) {
   return MPI_SUCCESS;
 }
 
+void close_world() {
+  for (const MPI_Comm handle : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
+    std::atomic<Communicator*>& slot = *communicators_pool.reserved(handle);
+    CommunicatorPool::close(slot);
+    slot.load(std::memory_order_acquire)->drop_reference();
+  }
+}
+
+int get_any_communicator(Communicator** found) {
+  *found = world();
+  return *found != nullptr ? MPI_SUCCESS : get_base(found);
+}
+
+int get_base(Communicator** found) {
+  const std::lock_guard guard(making_base);
+  int code = MPI_SUCCESS;
+  if (base_of_library == nullptr) {
+    const auto ranks = std::make_shared<const Ranks>(canele_size(engine()));
+    code = Communicator::create(engine(), ranks, canele_rank(engine()), "mpi.base", &base_of_library);
+  }
+  *found = base_of_library;
+  return code;
+}
+
 void close_groups() {
   const std::lock_guard guard(lock);
   for (Communicator* comm = all; comm != nullptr; comm = comm->next_) {
     if (canele_group_destroy(comm->group_) == CANELE_OK) comm->group_ = nullptr;
     std::erase_if(comm->more_groups_, [](canele_group_t* group) { return canele_group_destroy(group) == CANELE_OK; });
+    Inter* const inter = comm->inter();
+    if (inter != nullptr && canele_group_destroy(inter->group) == CANELE_OK) inter->group = nullptr;
   }
 }
 
 void forget_communicators() {
-  for (const MPI_Comm handle : {MPI_COMM_WORLD, MPI_COMM_SELF})
-    CommunicatorPool::close(*communicators_pool.reserved(handle));
+  for (const MPI_Comm handle : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
+    if (find_communicator(handle) != nullptr) CommunicatorPool::close(*communicators_pool.reserved(handle));
+  }
+  base_of_library = nullptr;
   const std::lock_guard guard(lock);
   while (all != nullptr) {
     Communicator* comm = all;
@@ -336,99 +304,6 @@ void forget_communicators() {
     if (communicators_pool.find(comm->handle_) != nullptr) communicators_pool.release(comm->handle_);
     delete comm;
   }
-}
-
-int duplicate_unnamed(Communicator& parent, Communicator** made) {
-  std::string label;
-  const int code = agree_on_label(parent, &label);
-  return code == MPI_SUCCESS ? Communicator::create(engine(), parent.ranks(), parent.rank(), std::move(label), made)
-                             : code;
-}
-
-int duplicate(Communicator& parent, const InfoPairs& hints, MPI_Comm* made) {
-  Communicator* comm = nullptr;
-  const int code = duplicate_unnamed(parent, &comm);
-  return code == MPI_SUCCESS ? publish_duplicate(parent, comm, hints, made) : code;
-}
-
-int duplicate_at_once(Communicator& parent, const InfoPairs& hints, MPI_Comm* made) {
-  std::string label = parent.next_label();
-  if (label.size() > kMostOfLabel) return duplicate(parent, hints, made);
-  Communicator* comm = nullptr;
-  const int code = Communicator::create(engine(), parent.ranks(), parent.rank(), std::move(label), &comm);
-  return code == MPI_SUCCESS ? publish_duplicate(parent, comm, hints, made) : code;
-}
-
-int split(Communicator& parent, int color, int key, MPI_Comm* made) {
-  struct Member {
-    int color;
-    int key;
-    std::uint64_t number;  // used if this rank becomes a leader
-  };
-  std::vector<Member> all_members;
-  int code = exchange(parent, Member{color, key, next_number.fetch_add(1)}, &all_members);
-  if (code != MPI_SUCCESS) return code;
-  *made = MPI_COMM_NULL;
-  if (color == MPI_UNDEFINED) return MPI_SUCCESS;
-  std::vector<int> members;
-  for (int rank = 0; rank < parent.size(); ++rank) {
-    if (all_members[static_cast<std::size_t>(rank)].color == color) members.push_back(rank);
-  }
-  const auto key_of = [&](int rank) { return all_members[static_cast<std::size_t>(rank)].key; };
-  std::stable_sort(members.begin(), members.end(), [&](int a, int b) { return key_of(a) < key_of(b); });
-  const int rank = static_cast<int>(std::find(members.begin(), members.end(), parent.rank()) - members.begin());
-  const int leader = members.front();
-  const std::uint64_t number = all_members[static_cast<std::size_t>(leader)].number;
-  for (int& member : members) member = parent.world_rank(member);
-  Communicator* comm = nullptr;
-  code = Communicator::create(engine(), std::make_shared<const Ranks>(std::move(members)), rank,
-                              derived_label(parent.world_rank(leader), number), &comm);
-  return code == MPI_SUCCESS ? publish(parent, comm, made) : code;
-}
-
-int split_by_memory(Communicator& parent, bool is_wanted, int key, MPI_Comm* made) {
-  void* base = nullptr;
-  canele_memory_t* memory = nullptr;
-  MemoryOffer mine{};
-  mine.error = from_engine(canele_memory_allocate(engine(), sizeof(std::uint64_t), nullptr, &base, &memory));
-  if (memory != nullptr) canele_memory_key(memory, mine.key);
-  std::vector<MemoryOffer> offers;
-  int code = exchange(parent, mine, &offers);
-  for (const MemoryOffer& offer : offers) {
-    if (code == MPI_SUCCESS && offer.error != MPI_SUCCESS)
-      code = mine.error != MPI_SUCCESS ? mine.error : fail(offer.error, "another rank has no memory to share");
-  }
-  if (code == MPI_SUCCESS) code = split(parent, is_wanted ? first_sharer(parent, offers) : MPI_UNDEFINED, key, made);
-  if (memory != nullptr) canele_memory_free(memory);  // every rank has mapped what it can: split has met them
-  return code;
-}
-
-int create_together(Communicator& parent, const Ranks& group, MPI_Comm* made) {
-  if (const int code = check_subset(parent, group); code != MPI_SUCCESS) return code;
-  const int rank = group.position(parent.world_rank(parent.rank()));
-  return split(parent, rank == MPI_UNDEFINED ? MPI_UNDEFINED : group.world_rank(0), rank, made);
-}
-
-int create_from_group(Communicator& parent, const RanksPointer& group, int tag, MPI_Comm* made) {
-  const int rank = group->position(parent.world_rank(parent.rank()));
-  *made = MPI_COMM_NULL;
-  if (rank == MPI_UNDEFINED) return MPI_SUCCESS;
-  if (const int code = check_subset(parent, *group); code != MPI_SUCCESS) return code;
-  std::uint64_t number = rank == 0 ? next_number.fetch_add(1) : 0;
-  const Buffer message = bytes_buffer(&number, sizeof number);
-  canele_session_t* session = nullptr;
-  int code = parent.agreements(&session);
-  if (code != MPI_SUCCESS) return code;
-  Batch batch(session, static_cast<unsigned>(tag), static_cast<std::size_t>(group->size()));
-  if (rank != 0) code = batch.receive(group->world_rank(0), message);
-  for (int i = 1; rank == 0 && i < group->size() && code == MPI_SUCCESS; ++i) {
-    code = batch.send(group->world_rank(i), message);
-  }
-  if (code == MPI_SUCCESS) code = batch.finish();
-  if (code != MPI_SUCCESS) return code;
-  Communicator* comm = nullptr;
-  code = Communicator::create(engine(), group, rank, derived_label(group->world_rank(0), number), &comm);
-  return code == MPI_SUCCESS ? publish(parent, comm, made) : code;
 }
 
 int free_communicator(MPI_Comm* handle) {
@@ -440,6 +315,7 @@ int free_communicator(MPI_Comm* handle) {
   if (comm->attributes().any()) {
     if (const int code = comm->attributes().remove_all(*handle); code != MPI_SUCCESS) return code;
   }
+  if (SendBuffer* const buffer = comm->send_buffer().get()) buffer->empty();
   communicators_pool.release(*handle);
   *handle = MPI_COMM_NULL;
   comm->drop_reference();

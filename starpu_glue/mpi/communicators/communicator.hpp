@@ -11,6 +11,13 @@
 //     label + ".g"  MPI_Comm_create_group  CANELE_ORDER_PER_TAG      tag = the call's; opened at first use
 //     label + ".q"  partitioned messages   CANELE_ORDER_PER_TAG      tag: see messages/partitioned.hpp; at first use
 //
+// An intercommunicator has two groups without a common rank. Messages go to the remote one, so that its ranks are the
+// list that a message looks into. That path is therefore the one of all communicators. Besides, it has:
+//
+//     label + ".c"          the engine's group of all ranks: those of the lower group, then those of the upper one
+//     label + ".a" or ".b"  the engine's group of this rank's own group, lower or upper
+//     label + ".g"          messages with which reductions end; opened at first use
+//
 // An error handler, attributes and hints belong to it. Without attributes it has a null pointer for them.
 //
 // Requests hold no references to communicators: counting them would cost two atomic operations per message. A freed
@@ -49,14 +56,45 @@ namespace canele::mpi {
 
 struct Topology;
 
+/// What only an intercommunicator has. Positions are those in the engine's group of all its ranks.
+struct Inter {
+  RanksPointer own;                          ///< the ranks of the local group
+  bool is_upper;                             ///< they come behind the remote ones
+  int own_begin, remote_begin;               ///< position of the first rank of each group
+  canele_group_t* group = nullptr;           ///< the engine's group of `own`
+  std::atomic<std::uint64_t> reductions{0};  ///< how many have begun: all ranks count alike
+
+  Inter(RanksPointer own_ranks, const Ranks& remote, bool upper)
+      : own(std::move(own_ranks)),
+        is_upper(upper),
+        own_begin(upper ? remote.size() : 0),
+        remote_begin(upper ? 0 : own->size()) {}
+};
+
+/// Which ranks an engine's group has. Both are the same, except for an intercommunicator.
+enum class Members : bool { all, own };
+
 class Communicator {
  public:
-  /// Opens the session and the group. Returns an MPI code; *made has one reference, for its handle.
-  static int create(canele_engine_t* engine, RanksPointer ranks, int rank, std::string label, Communicator** made);
+  /// Opens the session and the group. Returns an MPI code; *made has one reference, for its handle. Of an
+  /// intercommunicator, which gives `inter`, `ranks` are the remote ones, and `rank` is one of the local group.
+  static int create(canele_engine_t* engine, RanksPointer ranks, int rank, std::string label, Communicator** made,
+                    std::unique_ptr<Inter> inter = nullptr);
+  /// Makes one with the same groups.
+  static int create_like(const Communicator& model, std::string label, Communicator** made);
 
   int rank() const { return rank_; }
+  /// The ranks to which messages go: of an intercommunicator, those of the remote group.
   int size() const { return size_; }
   const RanksPointer& ranks() const { return ranks_; }
+  /// The ranks of the group that this rank is in.
+  const RanksPointer& own_ranks() const { return inter_ == nullptr ? ranks_ : inter_->own; }
+  /// All ranks in the engine's group: of an intercommunicator, those of both groups.
+  int members() const { return canele_group_size(group_); }
+  /// The world rank of the first of them.
+  int first_member() const { return (inter_ == nullptr || inter_->is_upper ? ranks_ : inter_->own)->world_rank(0); }
+  /// Null for an intracommunicator.
+  Inter* inter() const { return inter_.get(); }
   bool has_rank(int rank) const { return static_cast<unsigned>(rank) < static_cast<unsigned>(size_); }
   int world_rank(int rank) const { return list_ == nullptr ? rank : list_[rank]; }
 
@@ -68,8 +106,9 @@ class Communicator {
   /// Returns the label of a group for a persistent collective; "" if starts are said to be in one order, so that the
   /// group of all collectives serves. All ranks call it in one order, and also if their call then fails: labels count.
   std::string next_group_label();
-  /// Opens a group of the same ranks, which the communicator owns. Returns an MPI code. Throws std::bad_alloc.
-  int open_group(std::string label, canele_group_t** group);
+  /// Opens a group like group() or, of an intercommunicator, like inter()->group, which the communicator owns. Without
+  /// a label it returns those. Returns an MPI code. Throws std::bad_alloc.
+  int open_group(Members members, const std::string& label, canele_group_t** group);
   /// Closes a group of open_group(), or nothing if it is null.
   void close_group(canele_group_t* group);
   /// Opens the session for operations in which only some members take part; collectives need all. Returns an MPI code.
@@ -99,6 +138,9 @@ class Communicator {
   const std::shared_ptr<const Topology>& topology() const { return topology_; }
   void set_topology(std::shared_ptr<const Topology> topology) { topology_ = std::move(topology); }
 
+  /// Memory for buffered sends of this communicator only.
+  SendBufferPlace& send_buffer() { return send_buffer_; }
+
   const std::string& label() const { return label_; }
   /// Used by starpu_glue/nmad only; see session.cpp there.
   std::atomic<nm_session_s*>& nmad() { return nmad_; }
@@ -112,7 +154,8 @@ class Communicator {
   void mark_in_use() { in_use_ = true; }
 
  private:
-  Communicator(RanksPointer ranks, int rank, std::string label);
+  Communicator(RanksPointer ranks, int rank, std::string label, std::unique_ptr<Inter> inter);
+  int make_group(canele_engine_t* engine, Members members, const std::string& label, canele_group_t** group) const;
   ~Communicator() = default;
   int open_once(canele_session_t*& session, const char* suffix);
   void close();
@@ -134,6 +177,8 @@ class Communicator {
   Attributes attributes_;
   RanksPointer ranks_;
   std::string label_;
+  std::unique_ptr<Inter> inter_;
+  SendBufferPlace send_buffer_;
   std::shared_ptr<const Topology> topology_;
   canele_session_t* agreements_ = nullptr;                        // guarded by the lock in communicator.cpp
   canele_session_t* native_ = nullptr;                            // guarded by the lock in communicator.cpp
@@ -184,6 +229,9 @@ void enable_fast_path(bool enable);
 
 /// Looks a communicator up like find_communicator, but returns an MPI code and sets the detail.
 int get_communicator(MPI_Comm handle, Communicator** found);
+/// Check the kind, for functions of which the standard says that they take one kind only. They return MPI codes.
+int expect_intracommunicator(const Communicator& comm);
+int expect_intercommunicator(const Communicator& comm);
 
 /// Calls mark_in_use() of each communicator that a request is on. MPI_Init sets it: requests stand above.
 using MarkInUse = void (*)();
@@ -191,6 +239,12 @@ extern constinit MarkInUse mark_all_in_use;
 
 /// Makes MPI_COMM_WORLD and MPI_COMM_SELF. Returns an MPI code.
 int open_world(canele_engine_t* engine);
+/// Frees them, while sessions still need the engine.
+void close_world();
+/// Returns MPI_COMM_WORLD or, if there is none, the communicator of get_base().
+int get_any_communicator(Communicator** found);
+/// Returns a communicator of all ranks, without a handle, for the library itself. It is made at first use.
+int get_base(Communicator** found);
 /// Closes the freed communicators that no request is on any more.
 void close_retired();
 /// Closes all groups before the engine is finalized: the engine does not track them.
@@ -198,22 +252,8 @@ void close_groups();
 /// Frees every communicator. The engine and its sessions no longer exist.
 void forget_communicators();
 
-/// Implement MPI_Comm_dup, _split, _split_type, _create and _create_group. They communicate within the parent. They
-/// return MPI codes.
-/// A duplicate has copies of the attributes, and the hints that it is given, or those of the parent.
-int duplicate(Communicator& parent, const InfoPairs& hints, MPI_Comm* made);
-/// Duplicates without messages: the label is that of the parent with a number that all ranks count. Communicates if the
-/// label would be too long, which takes several duplicates of each other.
-int duplicate_at_once(Communicator& parent, const InfoPairs& hints, MPI_Comm* made);
-/// Makes a duplicate for the library's own use: without a handle. The caller owns its reference.
-int duplicate_unnamed(Communicator& parent, Communicator** made);
-int split(Communicator& parent, int color, int key, MPI_Comm* made);
-/// Makes a communicator of the ranks that can share memory with this one. If it does not want one, it still takes part.
-int split_by_memory(Communicator& parent, bool is_wanted, int key, MPI_Comm* made);
-/// Implements MPI_Comm_create. Groups that ranks give have no rank in common, or are equal.
-int create_together(Communicator& parent, const Ranks& group, MPI_Comm* made);
-int create_from_group(Communicator& parent, const RanksPointer& group, int tag, MPI_Comm* made);
-/// Deletes the attributes, and frees the handle. The communicator ends later.
+/// Deletes the attributes, waits for the buffered messages of its own memory, and frees the handle. The communicator
+/// ends later.
 int free_communicator(MPI_Comm* handle);
 /// Deletes the attributes of MPI_COMM_SELF, with which MPI_Finalize begins. Returns an MPI code.
 int delete_attributes_of_self();

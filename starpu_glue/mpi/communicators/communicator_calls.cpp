@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The MPI_Comm_ functions, called by their entry points. Any thread.
+// The MPI_Comm_ and MPI_Intercomm_ functions, called by their entry points. Any thread.
+#include <algorithm>
+
 #include "calls/communicators.hpp"
 #include "starpu_glue/mpi/communicators/communicator.hpp"
+#include "starpu_glue/mpi/communicators/creation.hpp"
+#include "starpu_glue/mpi/communicators/intercommunicator.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/infos/info.hpp"
 
@@ -15,6 +19,11 @@ int comm_rank(Communicator& comm, int* rank) {
 }
 
 int comm_size(Communicator& comm, int* size) {
+  *size = comm.own_ranks()->size();
+  return MPI_SUCCESS;
+}
+
+int comm_remote_size(Communicator& comm, int* size) {
   *size = comm.size();
   return MPI_SUCCESS;
 }
@@ -36,8 +45,8 @@ int comm_set_info(Communicator& comm, MPI_Info info) {
 
 int comm_get_info(Communicator& comm, MPI_Info* info_used) { return new_info(comm.hints(), info_used); }
 
-int comm_test_inter(Communicator&, int* flag) {
-  *flag = 0;
+int comm_test_inter(Communicator& comm, int* flag) {
+  *flag = comm.inter() == nullptr ? 0 : 1;
   return MPI_SUCCESS;
 }
 
@@ -66,11 +75,28 @@ int comm_create_group(Communicator& comm, const RanksPointer& group, int tag, MP
 int comm_free(MPI_Comm* comm) { return free_communicator(comm); }
 
 int comm_compare(Communicator& comm1, Communicator& comm2, int* result) {
-  *result = &comm1 == &comm2 ? MPI_IDENT : compare(*comm1.ranks(), *comm2.ranks());
+  if (&comm1 == &comm2) {
+    *result = MPI_IDENT;
+  } else if ((comm1.inter() == nullptr) != (comm2.inter() == nullptr)) {
+    *result = MPI_UNEQUAL;
+  } else {  // the constants are in the order of likeness
+    *result = std::max(compare(*comm1.own_ranks(), *comm2.own_ranks()), compare(*comm1.ranks(), *comm2.ranks()));
+  }
   return MPI_SUCCESS;
 }
 
-int comm_group(Communicator& comm, MPI_Group* group) { return new_group(comm.ranks(), group); }
+int comm_group(Communicator& comm, MPI_Group* group) { return new_group(comm.own_ranks(), group); }
+
+int comm_remote_group(Communicator& comm, MPI_Group* group) { return new_group(comm.ranks(), group); }
+
+int intercomm_create(Communicator& local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
+                     MPI_Comm* newintercomm) {
+  return create_inter(local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm);
+}
+
+int intercomm_merge(Communicator& intercomm, int high, MPI_Comm* newintracomm) {
+  return merge(intercomm, high != 0, newintracomm);
+}
 
 int comm_set_name(Communicator& comm, const char* comm_name) {
   comm.set_name(comm_name);

@@ -19,7 +19,8 @@ constinit HandlePool<RanksPointer, MPI_Group, Kind::group, 1, 1024> groups_pool;
 
 }  // namespace
 
-Ranks::Ranks(std::vector<int> world) : count_(static_cast<int>(world.size())), world_(std::move(world)) {
+Ranks::Ranks(std::vector<int> world, SessionBuffer session)
+    : count_(static_cast<int>(world.size())), world_(std::move(world)), session_(std::move(session)) {
   sorted_.resize(world_.size());
   std::iota(sorted_.begin(), sorted_.end(), 0);
   std::sort(sorted_.begin(), sorted_.end(), [this](int a, int b) { return world_rank(a) < world_rank(b); });
@@ -57,8 +58,8 @@ int new_group(RanksPointer ranks, MPI_Group* handle) {
   return MPI_SUCCESS;
 }
 
-int new_group(std::vector<int> world_ranks, MPI_Group* handle) {
-  return new_group(std::make_shared<const Ranks>(std::move(world_ranks)), handle);
+int new_group(std::vector<int> world_ranks, const Ranks& from, MPI_Group* handle) {
+  return new_group(std::make_shared<const Ranks>(std::move(world_ranks), from.session()), handle);
 }
 
 int compare(const Ranks& first, const Ranks& second) {

@@ -10,6 +10,7 @@
 #include "starpu_glue/mpi/communicators/communicator.hpp"
 #include "starpu_glue/mpi/communicators/group.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
+#include "starpu_glue/mpi/core/state.hpp"
 
 namespace canele::mpi {
 namespace {
@@ -35,7 +36,7 @@ int include(const Ranks& group, std::span<const int> chosen, MPI_Group* made) {
   if (const int code = mark(group, chosen, &marks); code != MPI_SUCCESS) return code;
   std::vector<int> list;
   for (const int rank : chosen) list.push_back(group.world_rank(rank));
-  return new_group(std::move(list), made);
+  return new_group(std::move(list), group, made);
 }
 
 /// Makes the group of all other ranks, in the order of the group.
@@ -46,7 +47,7 @@ int exclude(const Ranks& group, std::span<const int> chosen, MPI_Group* made) {
   for (int rank = 0; rank < group.size(); ++rank) {
     if (marks[static_cast<std::size_t>(rank)] == 0) list.push_back(group.world_rank(rank));
   }
-  return new_group(std::move(list), made);
+  return new_group(std::move(list), group, made);
 }
 
 /// Lists the ranks of ranges: first, last and step of each.
@@ -95,7 +96,7 @@ int group_size(const RanksPointer& group, int* size) {
 }
 
 int group_rank(const RanksPointer& group, int* rank) {
-  *rank = group->position(world()->rank());
+  *rank = group->position(canele_rank(engine()));
   return MPI_SUCCESS;
 }
 
@@ -126,15 +127,15 @@ int group_union(const RanksPointer& group1, const RanksPointer& group2, MPI_Grou
   for (int rank = 0; rank < group1->size(); ++rank) list.push_back(group1->world_rank(rank));
   const std::vector<int> others = select(*group2, *group1, false);
   list.insert(list.end(), others.begin(), others.end());
-  return new_group(std::move(list), newgroup);
+  return new_group(std::move(list), *group1, newgroup);
 }
 
 int group_intersection(const RanksPointer& group1, const RanksPointer& group2, MPI_Group* newgroup) {
-  return new_group(select(*group1, *group2, true), newgroup);
+  return new_group(select(*group1, *group2, true), *group1, newgroup);
 }
 
 int group_difference(const RanksPointer& group1, const RanksPointer& group2, MPI_Group* newgroup) {
-  return new_group(select(*group1, *group2, false), newgroup);
+  return new_group(select(*group1, *group2, false), *group1, newgroup);
 }
 
 int group_compare(const RanksPointer& group1, const RanksPointer& group2, int* result) {

@@ -31,7 +31,9 @@ Keyval* find_keyval(ObjectKind kind, int keyval) {
 /// Drops one use of a key. Under the lock.
 void drop_use(int keyval) {
   Keyval* const key = keyvals_pool.find(keyval);
-  if (--key->uses == 0) keyvals_pool.release(keyval);
+  if (--key->uses != 0) return;
+  if (key->release != nullptr) key->release(key->extra);
+  keyvals_pool.release(keyval);
 }
 
 /// Asks the program's function for the value in a duplicate. Returns its code.
@@ -72,6 +74,11 @@ int free_keyval(ObjectKind kind, int* keyval) {
   if (!was_freed) drop_use(*keyval);
   *keyval = MPI_KEYVAL_INVALID;
   return MPI_SUCCESS;
+}
+
+void release_with_key(int keyval, void (*release)(void* extra)) {
+  const std::lock_guard guard(attributes_lock);
+  if (Keyval* const key = keyvals_pool.find(keyval)) key->release = release;
 }
 
 Attributes::One* Attributes::find(int keyval) const {

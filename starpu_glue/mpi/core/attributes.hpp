@@ -30,12 +30,15 @@ struct Keyval {
   AnyFunction copy = nullptr;
   AnyFunction on_delete = nullptr;  ///< may be nullptr
   void* extra = nullptr;
-  int uses = 0;  ///< attributes, and the program until it frees the key
+  void (*release)(void* extra) = nullptr;  ///< ends `extra` with the key; may be nullptr
+  int uses = 0;                            ///< attributes, and the program until it frees the key
 };
 
 int add_keyval(const Keyval& key, int* keyval);
 /// Frees a key. Attributes that have it keep it until they are deleted.
 int free_keyval(ObjectKind kind, int* keyval);
+/// Has a function called with the extra state of a key when the key ends. It may not call MPI.
+void release_with_key(int keyval, void (*release)(void* extra));
 
 /// Makes a key. The functions may be the constants of mpi.h, which are no functions.
 template <class Handle>

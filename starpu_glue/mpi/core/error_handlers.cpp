@@ -66,7 +66,10 @@ bool call_error_handler(const ErrorTarget& target, int code) {
     if (found == nullptr) return false;
     copy = *found;
   }
-  if (copy.kind == ObjectKind::window) {
+  if (copy.kind == ObjectKind::session) {
+    auto handle = static_cast<MPI_Session>(target.object);
+    restore<ErrorFunction<MPI_Session>>(copy.function)(&handle, &code);
+  } else if (copy.kind == ObjectKind::window) {
     auto handle = static_cast<MPI_Win>(target.object);
     restore<ErrorFunction<MPI_Win>>(copy.function)(&handle, &code);
   } else {

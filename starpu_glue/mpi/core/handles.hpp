@@ -2,9 +2,9 @@
 //
 // HandlePool: objects of one kind named by handles. Look-up is O(1), without a lock, from any thread.
 //
-// Used for datatypes, requests, communicators, groups, operators, windows and infos of the MPI layer. Any thread may
-// call any function. Slots are never freed nor moved. A stale handle finds a slot of another generation and is
-// rejected, and a thread that still reads a freed slot reads valid memory. Memory stays at the highest number of
+// Used for datatypes, requests, communicators, groups, operators, windows, infos and sessions of the MPI layer. Any
+// thread may call any function. Slots are never freed nor moved. A stale handle finds a slot of another generation and
+// is rejected, and a thread that still reads a freed slot reads valid memory. Memory stays at the highest number of
 // objects alive at once.
 //
 //   word     0 | kind (4 bits) | generation (3) | index (24)     a handle that the pool makes
@@ -42,6 +42,7 @@ enum class Kind : std::uint32_t {
   datatype = 6,
   message = 7,
   op = 8,
+  session = 9,
   request = 10,
   error_handler = 12
 };

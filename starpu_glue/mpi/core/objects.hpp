@@ -13,7 +13,7 @@
 
 namespace canele::mpi {
 
-enum class ObjectKind : std::uint8_t { communicator, datatype, window };
+enum class ObjectKind : std::uint8_t { communicator, datatype, window, session };
 
 template <class Handle>
 inline constexpr ObjectKind kKindOf = ObjectKind::communicator;
@@ -21,10 +21,12 @@ template <>
 inline constexpr ObjectKind kKindOf<MPI_Datatype> = ObjectKind::datatype;
 template <>
 inline constexpr ObjectKind kKindOf<MPI_Win> = ObjectKind::window;
+template <>
+inline constexpr ObjectKind kKindOf<MPI_Session> = ObjectKind::session;  // has no attributes
 
 /// The name of a kind in errors: "Comm" of MPI_Comm_create_keyval.
 constexpr const char* name_of(ObjectKind kind) {
-  constexpr const char* names[] = {"Comm", "Type", "Win"};
+  constexpr const char* names[] = {"Comm", "Type", "Win", "Session"};
   return names[static_cast<int>(kind)];
 }
 

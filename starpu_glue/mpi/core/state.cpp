@@ -44,10 +44,13 @@ void set_phase(Phase next) {
   current.store(next, std::memory_order_release);
 }  // pairs with the acquire load in phase()
 
-void publish_engine(canele_engine_t* made, int asked_level) {
+void set_main_thread(int asked_level) {
   level.store(asked_level, std::memory_order_relaxed);
   main_thread.store(pthread_self(), std::memory_order_release);  // pairs with the acquire load in is_main_thread
-  running.store(made, std::memory_order_release);                // pairs with the acquire load in engine()
+}
+
+void publish_engine(canele_engine_t* made) {
+  running.store(made, std::memory_order_release);  // pairs with the acquire load in engine()
 }
 
 canele_engine_t* take_engine_back() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// State of the process: the one engine that MPI_Init starts, and which callers may use it when.
+// State of the process: the one engine that MPI_Init or the first session starts, and which callers may use it when.
+//
+// The phase is that of MPI_Init and MPI_Finalize. The engine runs as long as one of them or a session needs it.
 //
 // Any thread; different threads may call MPI_Init and MPI_Finalize. Hooks of the host runtime and waits on piom
 // conditions may come at any time, also while MPI_Finalize runs in another thread. They hold an EngineUse, and
@@ -24,7 +26,7 @@ extern constinit bool in_child __attribute__((visibility("hidden")));
 /// Returns that error, with a detail.
 int reject_in_child();
 
-/// Returns the engine between MPI_Init and MPI_Finalize, else nullptr. For MPI calls, which may not overlap those two.
+/// Returns the engine while it runs, else nullptr. For MPI calls, which may not overlap its start and its end.
 canele_engine_t* engine();
 
 /// Returns the thread level that MPI_Init or MPI_Init_thread has provided: the level asked for.
@@ -67,8 +69,10 @@ int may_block();
 /// phase there and returns false.
 bool change_phase(Phase* expected, Phase next);
 void set_phase(Phase next);
-/// Gives the engine to all threads. The calling thread becomes the main thread.
-void publish_engine(canele_engine_t* made, int asked_level);
+/// Makes the calling thread the main thread, and keeps the thread level that it has asked for.
+void set_main_thread(int asked_level);
+/// Gives the engine to all threads.
+void publish_engine(canele_engine_t* made);
 /// Takes the engine back. Blocks until no EngineUse holds it.
 canele_engine_t* take_engine_back();
 

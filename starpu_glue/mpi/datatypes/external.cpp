@@ -82,11 +82,6 @@ Format format_of(const Type& named) {
   return {same(named.size), {}};
 }
 
-/// Returns the length of block `index` of a type that MPI_Type_create_struct made.
-std::int64_t block_of(const Type& type, std::size_t index) {
-  return type.contents.counts.empty() ? type.contents.integers[index + 1] : type.contents.counts[index + 1];
-}
-
 /// Calls visit(predefined type, number of them) for all elements, in their order. Returns the first error.
 template <class Visit>
 int each_named(const Type& type, std::int64_t count, Visit& visit) {
@@ -97,7 +92,7 @@ int each_named(const Type& type, std::int64_t count, Visit& visit) {
   if (type.combiner != MPI_COMBINER_STRUCT) return each_named(*parts.front(), count * ratio(*parts.front()), visit);
   for (std::int64_t done = 0; done < count; ++done) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (const int code = each_named(*parts[i], block_of(type, i), visit); code != MPI_SUCCESS) return code;
+      if (const int code = each_named(*parts[i], block_length(type, i), visit); code != MPI_SUCCESS) return code;
     }
   }
   return MPI_SUCCESS;

@@ -199,8 +199,9 @@ int new_operator(const UserFunction& function, bool commutes, MPI_Op* handle) {
 
 int is_commutative(MPI_Op handle, bool* commutes) {
   const UserOperator* made = operations_pool.find(handle);
-  if (made == nullptr && find_predefined(handle) == nullptr) return no_such_operator(handle);
-  *commutes = made == nullptr || made->commutes;
+  const bool of_windows = handle == MPI_REPLACE || handle == MPI_NO_OP;  // each takes one of its two arguments
+  if (made == nullptr && !of_windows && find_predefined(handle) == nullptr) return no_such_operator(handle);
+  *commutes = made == nullptr ? !of_windows : made->commutes;
   return MPI_SUCCESS;
 }
 

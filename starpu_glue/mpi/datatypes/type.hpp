@@ -191,6 +191,11 @@ struct Distributed {
 };
 int make_distributed(const Distributed& array, Type& element, Type** made, Form form = Form::small);
 
+/// Returns the length of block `index` of a type that MPI_Type_create_struct made.
+inline std::int64_t block_length(const Type& type, std::size_t index) {
+  return type.contents.counts.empty() ? type.contents.integers[index + 1] : type.contents.counts[index + 1];
+}
+
 /// Returns the run that is equal to `count` elements from `first` on, `stride` bytes apart (begin = 0).
 Run repeat(const Type& element, std::ptrdiff_t first, std::size_t count, std::ptrdiff_t stride);
 

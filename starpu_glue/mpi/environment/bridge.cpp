@@ -59,7 +59,7 @@ extern "C" int canele_mpi_comm_rank(MPI_Comm comm, int job_rank, int* rank) {
   if (const int code = given({{"rank", rank}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   int code = get_communicator(comm, &found);
-  const int ranks = code == MPI_SUCCESS ? world()->size() : 0;
+  const int ranks = code == MPI_SUCCESS ? canele_size(canele::mpi::engine()) : 0;
   if (code == MPI_SUCCESS && (job_rank < 0 || job_rank >= ranks))
     code = fail(MPI_ERR_RANK, "rank %d is not in the job of %d ranks", job_rank, ranks);
   if (code == MPI_SUCCESS) *rank = found->ranks()->position(job_rank);

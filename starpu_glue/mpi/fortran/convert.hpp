@@ -3,14 +3,15 @@
 // Conversion of Fortran's arguments to those of C, for the stubs that generate.py makes. Any thread.
 //
 // A handle is the same number in both languages. A status has the same layout. Texts are padded with blanks, and their
-// lengths come behind all other arguments. Constants that stand for an address are variables in common blocks, which
-// mpif.h declares: their addresses tell them from data. A program has its own copy of each block, which the loader
-// takes for all, so the blocks are exported.
+// lengths come behind all other arguments. The error code is optional in mpi_f08. Constants that stand for an address
+// are variables in common blocks, which mpif.h declares: their addresses tell them from data. A program has its own
+// copy of each block, which the loader takes for all, so the blocks are exported.
 #pragma once
 
 #include <mpi.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <string>
@@ -33,8 +34,17 @@
   CANELE_FORTRAN_NAME(pmpi_##lower##__, mpi_##lower##_); \
   CANELE_FORTRAN_NAME(PMPI_##upper, mpi_##lower##_)
 
+/// Gives the stub mpi_<lower>_ the names of the module mpi_f08, too.
+#define CANELE_F08_NAMES(lower)                            \
+  CANELE_FORTRAN_NAME(mpi_##lower##_f08_, mpi_##lower##_); \
+  CANELE_FORTRAN_NAME(pmpi_##lower##_f08_, mpi_##lower##_)
+
+/// Gives a stub that only mpi_f08 has its name of PMPI.
+#define CANELE_F08_NAME(lower) CANELE_FORTRAN_NAME(pmpi_##lower##_, mpi_##lower##_)
+
 /// The common blocks of mpif.h.
 CANELE_FORTRAN MPI_Fint canele_mpi_bottom_, canele_mpi_in_place_, canele_mpi_unweighted_, canele_mpi_weights_empty_;
+CANELE_FORTRAN MPI_Fint canele_mpi_buffer_automatic_;
 CANELE_FORTRAN MPI_Fint canele_mpi_status_ignore_[MPI_F_STATUS_SIZE];
 CANELE_FORTRAN MPI_Fint canele_mpi_statuses_ignore_[MPI_F_STATUS_SIZE];
 
@@ -43,8 +53,14 @@ namespace canele::mpi::fortran {
 using mpi::to_handle;
 using mpi::to_integer;
 
+/// Gives the program the code of a call, if it wants it.
+inline void answer(MPI_Fint* ierror, int code) {
+  if (ierror != nullptr) *ierror = code;
+}
+
 inline void* to_buffer(void* data) {
   if (data == &canele_mpi_bottom_) return MPI_BOTTOM;
+  if (data == &canele_mpi_buffer_automatic_) return MPI_BUFFER_AUTOMATIC;
   return data == &canele_mpi_in_place_ ? MPI_IN_PLACE : data;
 }
 
@@ -63,10 +79,14 @@ inline MPI_Status* to_statuses(MPI_Fint* statuses) {
   return statuses == canele_mpi_statuses_ignore_ ? MPI_STATUSES_IGNORE : reinterpret_cast<MPI_Status*>(statuses);
 }
 
-/// Returns the number of ranks of a communicator; 0 if it is none.
-inline MPI_Fint size_of(MPI_Fint comm) {
-  int size = 0;
-  return MPI_Comm_size(to_handle<MPI_Comm>(comm), &size) == MPI_SUCCESS ? size : 0;
+/// Returns the number of ranks that collectives on a communicator have data for: of an intercommunicator, those of the
+/// remote group. 0 if it is none.
+inline MPI_Fint size_of(MPI_Fint number) {
+  const auto comm = to_handle<MPI_Comm>(number);
+  int size = 0, is_inter = 0;
+  if (MPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return 0;
+  is_inter != 0 ? MPI_Comm_remote_size(comm, &size) : MPI_Comm_size(comm, &size);
+  return size;
 }
 
 /// The lengths of arrays that the topology of a communicator says; 0 if it has none.
@@ -93,8 +113,8 @@ inline MPI_Fint destinations_of(MPI_Fint comm) { return neighbors_of(comm, false
 template <class Handle>
 class Handles {
  public:
-  Handles(const MPI_Fint* numbers, MPI_Fint length) {
-    for (MPI_Fint i = 0; i < length; ++i) handles_.push_back(to_handle<Handle>(numbers[i]));
+  Handles(const MPI_Fint* numbers, MPI_Count length) {
+    for (MPI_Count i = 0; i < length; ++i) handles_.push_back(to_handle<Handle>(numbers[i]));
   }
   Handle* get() { return handles_.data(); }
   void write_back(MPI_Fint* numbers) const {

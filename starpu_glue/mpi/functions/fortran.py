@@ -1,50 +1,77 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes MPI for Fortran from the table of functions: the stubs that Fortran calls, mpif.h, and the module mpi.
+"""Makes the stubs that Fortran calls from the table of functions. fortran_modules.py makes mpif.h and the modules.
 
 A stub converts its arguments and calls the function in C, so that a tool that replaces MPI_X in C sees the calls of
-Fortran programs, too. PMPI_X in Fortran is the same stub. A function with arguments that no rule here converts is
-written by hand, or does not exist in Fortran: see `has_stub`.
+Fortran programs, too. PMPI_X in Fortran is the same stub. mpif.h and the modules mpi and mpi_f08 share the stubs,
+because a handle of mpi_f08 is a structure with one integer. Forms for large counts exist in mpi_f08 only.
 """
 import re
-import textwrap
 
 import table
 
 LICENSE = "SPDX-License-Identifier: BSD-3-Clause"
-# Written by hand in fortran/by_hand.cpp, because their arguments mean something else in Fortran.
-BY_HAND = {"Init", "Init_thread"}
+# Written by hand in fortran/*.cpp, because their arguments mean something else in Fortran.
+BY_HAND = {"Init", "Init_thread", "Pcontrol", "Info_create_env", "Info_get_string", "Grequest_start",
+           "Session_get_nth_pset"}
+# Of the conversions, those of a status and the questions on the ABI have a form in Fortran. The others are for C.
+HANDLES_IN_FORTRAN = {"Status_f2f08", "Status_f082f", "Abi_get_version", "Abi_get_info", "Abi_get_fortran_info"}
 # Integers that count from 1 in Fortran.
 INDEXES = {"indx", "array_of_indices"}
 # Lengths of arrays that the table does not name.
 LENGTHS = {"array_of_datatypes": "max_datatypes"}
 # Those that the topology of the communicator says: functions of convert.hpp.
 LENGTHS_OF_TOPOLOGY = {"remain_dims": "dimensions_of", "sendtypes": "destinations_of", "recvtypes": "sources_of"}
-# Kinds of arguments that no rule here converts.
-WITHOUT_RULE = {"...", "attribute", "state", "optional_text", "program_arguments"}
+# Kinds of arguments that no rule here converts: functions that have them are written by hand.
+WITHOUT_RULE = {"...", "state", "optional_text", "program_arguments", "argument_count", "arguments"}
+# Arguments of main, which do not exist in Fortran.
+OF_MAIN = {"argc", "argv", "..."}
 ADDRESSES = {"bytes", "address", "offset", "big"}
 
 
-def has_stub(function):
-    """Whether the function exists in Fortran, made from the table."""
-    if not function.is_declared or function.name in BY_HAND or function.chapter == "handles":
+def in_fortran(function):
+    """Whether the function exists in mpif.h and in the module mpi."""
+    if not function.is_declared or function.name.startswith("T_") or function.is_large_only:
         return False
-    if function.name.endswith("_c"):  # Fortran has forms for large counts in mpi_f08 only
+    return function.chapter != "handles" or function.name in HANDLES_IN_FORTRAN
+
+
+def in_f08(function):
+    """Whether the function exists in the module mpi_f08."""
+    return in_fortran(function) and not function.marks & {"deprecated", "removed"}
+
+
+def has_large_overload(function):
+    """Whether mpi_f08 has a form for large counts: Fortran tells the forms apart by the sizes of their integers."""
+    if not in_f08(function) or not function.has_large_form:
         return False
+    return function.name == "Op_create" or any(
+        one.value_type(True) in ("MPI_Count", "MPI_Aint") and one.value_type() == "int"
+        for one in function.arguments if one.has_large_form())
+
+
+def differs_in_f08(function):
+    """Whether mpi_f08 has a stub of its own: elsewhere, the address of a detached buffer is not returned."""
+    return any(one.kind == "pointer" and one.name == "buffer_addr" for one in function.arguments)
+
+
+def has_pointer(function):
+    """Whether it returns the address of memory, in all forms."""
+    return any(one.kind == "pointer" for one in function.arguments) and not differs_in_f08(function)
+
+
+def check(function):
+    """Raises an error if the function has an argument that no rule converts."""
     for one in function.arguments:
-        if one.kind in WITHOUT_RULE or one.kind.startswith("MPI_T_"):
-            return False
-        if one.is_function and one.kind != "MPI_User_function":
-            return False
-        if one.kind == "text" and one.is_array:
-            return False
-    return not function.name.startswith("T_")
+        if one.kind in WITHOUT_RULE or one.kind.startswith("MPI_T_") or one.kind == "text" and one.is_array:
+            raise table.TableError(f"{function.place}: {function.name}: no rule of fortran.py converts {one.name}; "
+                                   "expected: a stub by hand, in BY_HAND")
 
 
 class Argument:
     """How a stub takes and passes one argument."""
 
-    def __init__(self, one, function):
-        self.one, self.name, self.function = one, one.name, function
+    def __init__(self, one, function, form):
+        self.one, self.name, self.function, self.form = one, one.name, function, form
 
     def parameter(self):
         one = self.one
@@ -52,17 +79,17 @@ class Argument:
             return f"void* {one.name}"
         if one.kind == "text":
             return f"char* {one.name}"
-        if one.kind == "MPI_User_function":
-            return f"MPI_User_function* {one.name}"
-        if one.kind in ADDRESSES:
-            return f"{one.value_type()}* {one.name}"
+        if one.is_function:
+            return f"{one.kind}{'_c' if self.form == 'large' else ''}* {one.name}"
+        if one.kind in ADDRESSES or self.form == "large" and one.has_large_form():
+            return f"{one.value_type(self.form == 'large')}* {one.name}"
         return f"MPI_Fint* {one.name}"
 
     def length(self):
         """The C++ expression for the number of elements of an array of handles or flags."""
         if self.one.length or self.name in LENGTHS:
             return f"*{self.one.length or LENGTHS[self.name]}"
-        comm = next((one.name for one in self.function.arguments if one.kind == "comm"), None)
+        comm = next((one.name for one in self.function.arguments if one.kind in ("comm", "intracomm")), None)
         if self.function.chapter == "topologies":
             return f"{LENGTHS_OF_TOPOLOGY[self.name]}(*{comm})"
         return f"size_of(*{comm})"
@@ -82,7 +109,12 @@ class Argument:
             if one.direction == "in":
                 return [f"const Text c_{name}({name}, length_of_{name});"]
             return [f"TextRoom c_{name}(length_of_{name});"]
+        if self.is_unused_address():
+            return [f"void* c_{name} = nullptr;", f"static_cast<void>({name});"]
         return []
+
+    def is_unused_address(self):
+        return self.form == "small" and self.one.kind == "pointer" and differs_in_f08(self.function)
 
     def passed(self):
         one, name = self.one, self.name
@@ -90,12 +122,18 @@ class Argument:
             return f"to_buffer({name})"
         if one.kind == "weights":
             return f"to_weights({name})"
-        if one.kind in ("pointer", "MPI_User_function"):
+        if one.kind == "pointer":
+            return f"&c_{name}" if self.is_unused_address() else name
+        if one.is_function:
             return name
         if one.kind == "text":
             return f"c_{name}.get()"
         if one.kind == "status":
             return f"to_statuses({name})" if one.is_array else f"to_status({name})"
+        if one.kind == "f08_status":
+            return f"reinterpret_cast<MPI_F08_status*>({name})"
+        if one.kind == "f_status":
+            return name
         if one.kind == "ranges":
             return f"reinterpret_cast<int(*)[3]>({name})"
         if one.kind in table.HANDLES:
@@ -107,130 +145,113 @@ class Argument:
         return name if one.is_array or one.direction != "in" else f"*{name}"
 
     def after(self):
-        """The statements after the call: (whether they are for success only, statement)."""
+        """The statements after the call: (condition, statement)."""
         one, name = self.one, self.name
         if one.kind in table.HANDLES and one.direction != "in":
             text = f"c_{name}.write_back({name});" if one.is_array else f"*{name} = to_integer(c_{name});"
-            return [(one.direction == "out", text)]
+            return [("code == MPI_SUCCESS" if one.direction == "out" else "", text)]
         if one.kind == "text" and one.direction == "out":
-            return [(True, f"c_{name}.write({name});")]
+            there = any(other.kind == "flag" and other.direction == "out" for other in self.function.arguments)
+            return [("code == MPI_SUCCESS" + (" && *flag != 0" if there else ""), f"c_{name}.write({name});")]
         if name in INDEXES and one.direction == "out" and self.function.chapter == "completion":
             text = f"count_from_one({name}, *outcount);" if one.is_array else f"count_from_one({name}, 1);"
-            return [(True, text)]
+            return [("code == MPI_SUCCESS", text)]
         return []
 
 
-def stub(function):
-    arguments = [Argument(one, function) for one in function.arguments]
+def symbol(function, form):
+    """The name of a stub without mpi_ and the last underscore."""
     lower = function.name.lower()
+    if form == "small":
+        return lower
+    if form == "f08":
+        return f"{lower}_f08"
+    return f"{lower.removesuffix('_c')}_f08_c" if function.name != "Op_create" else "op_create_c_f08"
+
+
+def is_of_attributes(function):
+    """Whether it makes a key of attributes, or sets or gets one."""
+    return any(one.kind == "attribute" for one in function.arguments) or any(
+        re.fullmatch(r"MPI_(\w+_)?[Cc]opy(_attr)?_function", one.kind) for one in function.arguments)
+
+
+def stub_of_attributes(function):
+    """A stub of a function on attributes: attributes.hpp has what they do."""
+    integer = "MPI_Fint" if "deprecated" in function.marks else "MPI_Aint"
+    first = function.arguments[0]
+    handle = first.value_type() if first.kind in table.HANDLES else \
+        {"Type": "MPI_Datatype", "Win": "MPI_Win"}.get(function.name.split("_")[0], "MPI_Comm")
+    parameters, passed = [], []
+    for one in function.arguments:
+        if one.is_function:
+            parameters.append(f"Key<{integer}>::{'Copy' if 'opy' in one.kind else 'Delete'}* {one.name}")
+            passed.append(one.name)
+        else:
+            parameters.append(f"{integer if one.kind in ('attribute', 'state') else 'MPI_Fint'}* {one.name}")
+            passed.append(one.name if one.direction == "out" else f"*{one.name}")
+    does = "create_key" if first.is_function else \
+        "get_attribute" if any(one.kind == "flag" for one in function.arguments) else "set_attribute"
+    types = f"{handle}, {integer}" if does != "set_attribute" else handle
+    return "\n".join([
+        f"CANELE_FORTRAN void mpi_{function.name.lower()}_({', '.join(parameters)}, MPI_Fint* ierror) {{",
+        f"  answer(ierror, {does}<{types}>(MPI_{function.name}, {', '.join(passed)}));", "}",
+        *names(function, "small"), ""])
+
+
+def stub(function, form):
+    if is_of_attributes(function):
+        return stub_of_attributes(function)
+    check(function)
+    arguments = [Argument(one, function, form) for one in function.arguments]
+    name = symbol(function, form)
     texts = [one.name for one in arguments if one.one.kind == "text"]
     returns = function.result != "int"
     parameters = [one.parameter() for one in arguments] + ([] if returns else ["MPI_Fint* ierror"])
-    parameters += [f"std::size_t length_of_{name}" for name in texts]
-    call = f"MPI_{function.name}({', '.join(one.passed() for one in arguments)})"
+    parameters += [f"std::size_t length_of_{text}" for text in texts]
+    suffix = "_c" if form == "large" and not function.name.endswith("_c") else ""
+    call = f"MPI_{function.name}{suffix}({', '.join(one.passed() for one in arguments)})"
     before = [f"  {text}" for one in arguments for text in one.before()]
-    head = f"CANELE_FORTRAN {function.result if returns else 'void'} mpi_{lower}_({', '.join(parameters)})"
+    head = f"CANELE_FORTRAN {function.result if returns else 'void'} mpi_{name}_({', '.join(parameters)})"
     lines = [f"{head} {'try ' if before else ''}{{", *before]
     if returns:
         lines.append(f"  return {call};")
     else:
-        lines.append(f"  *ierror = {call};")
-        for only_success, text in (step for one in arguments for step in one.after()):
-            lines.append(f"  if (*ierror == MPI_SUCCESS) {text}" if only_success else f"  {text}")
+        lines.append(f"  const int code = {call};")
+        for condition, text in (step for one in arguments for step in one.after()):
+            lines.append(f"  if ({condition}) {text}" if condition else f"  {text}")
+        lines.append("  answer(ierror, code);")
     if before:
-        lines.append("} catch (const std::bad_alloc&) {\n  *ierror = MPI_ERR_NO_MEM;")
-    lines += ["}", f"CANELE_FORTRAN_NAMES({lower}, {function.name.upper()});", ""]
-    return "\n".join(lines)
+        lines.append("} catch (const std::bad_alloc&) {\n  answer(ierror, MPI_ERR_NO_MEM);")
+    return "\n".join([*lines, "}", *names(function, form), ""])
+
+
+def names(function, form):
+    """The other names of a stub."""
+    name = symbol(function, form)
+    if form != "small":
+        return [f"CANELE_F08_NAME({name});"]
+    lines = [f"CANELE_FORTRAN_NAMES({name}, {function.name.upper()});"]
+    if has_pointer(function):  # for the module mpi, where memory is an integer or a C pointer
+        lines += [f"CANELE_FORTRAN_NAME({prefix}{name}_cptr_, mpi_{name}_);" for prefix in ("mpi_", "pmpi_")]
+    return lines if differs_in_f08(function) else [*lines, f"CANELE_F08_NAMES({name});"]
+
+
+def stubs_of(function):
+    """The forms of a function that have stubs made here."""
+    if function.is_large_only and function.is_declared:
+        return ["large"]
+    if not in_fortran(function) or function.name in BY_HAND:
+        return []
+    forms = ["small"]
+    if in_f08(function) and differs_in_f08(function):
+        forms.append("f08")
+    return forms + (["large"] if has_large_overload(function) else [])
 
 
 def stubs(chapters):
     """The C++ source of all stubs."""
     lines = [f"// {LICENSE}", "//", "// What Fortran programs call, made from starpu_glue/mpi/functions.",
-             '#include "starpu_glue/mpi/fortran/convert.hpp"', "", "using namespace canele::mpi::fortran;", ""]
-    lines += [stub(function) for chapter in chapters for function in chapter.functions if has_stub(function)]
+             '#include "starpu_glue/mpi/fortran/attributes.hpp"', "", "using namespace canele::mpi::fortran;", ""]
+    functions = [function for chapter in chapters for function in chapter.functions]
+    lines += [stub(function, form) for function in functions for form in stubs_of(function)]
     return "\n".join(lines)
-
-
-# ------------------------------------------------------------------------------------------------ constants, modules
-
-
-def constants(header):
-    """[(name, integer)] of the macros of mpi_constants.h that Fortran has, too."""
-    values = {}
-    for name, text in re.findall(r"^#define (MPI(?!_F_)\w+) (.+?)(?: +/\*.*)?$", header, re.MULTILINE):
-        match = re.fullmatch(r"\(?(?:\(MPI_(?:Comm|Group|Datatype|Op|Request|Errhandler|Win|Info|Message|Session|"
-                             r"File)\))?(-?(?:0x)?[0-9a-fA-F]+)\)?", text)
-        if match:
-            values[name] = int(match[1], 0)
-        elif text in values:
-            values[name] = values[text]
-    return list(values.items())
-
-
-def include_file(header):
-    """mpif.h: valid in fixed and in free form, so no line is continued, and none is longer than 72 columns."""
-    lines = [f"! {LICENSE}", "!", "! mpif.h: constants of MPI for Fortran, made from mpi_constants.h.",
-             "! It is read in fixed and in free form."]
-    for name, value in constants(header) + [("MPI_STATUS_SIZE", 8), ("MPI_SOURCE", 1), ("MPI_TAG", 2),
-                                            ("MPI_ERROR", 3), ("MPI_ADDRESS_KIND", 8), ("MPI_OFFSET_KIND", 8),
-                                            ("MPI_COUNT_KIND", 8), ("MPI_INTEGER_KIND", 4)]:
-        lines += [f"      integer {name}", f"      parameter ({name}={value})"]
-    lines += ["      logical MPI_SUBARRAYS_SUPPORTED", "      parameter (MPI_SUBARRAYS_SUPPORTED=.false.)",
-              "      logical MPI_ASYNC_PROTECTS_NONBLOCKING",
-              "      parameter (MPI_ASYNC_PROTECTS_NONBLOCKING=.false.)"]
-    for name, shape, common in (("MPI_BOTTOM", "", "bottom"), ("MPI_IN_PLACE", "", "in_place"),
-                                ("MPI_STATUS_IGNORE", "(MPI_STATUS_SIZE)", "status_ignore"),
-                                ("MPI_STATUSES_IGNORE", "(MPI_STATUS_SIZE,1)", "statuses_ignore"),
-                                ("MPI_UNWEIGHTED", "(1)", "unweighted"),
-                                ("MPI_WEIGHTS_EMPTY", "(1)", "weights_empty")):
-        lines += [f"      integer {name}{shape}", f"      common /canele_mpi_{common}/ {name}"]
-    lines += ["      double precision MPI_WTIME, MPI_WTICK, PMPI_WTIME, PMPI_WTICK",
-              "      external MPI_WTIME, MPI_WTICK, PMPI_WTIME, PMPI_WTICK",
-              "      integer*8 MPI_AINT_ADD, MPI_AINT_DIFF", "      external MPI_AINT_ADD, MPI_AINT_DIFF"]
-    return "\n".join(lines) + "\n"
-
-
-def declaration_in_fortran(one):
-    """The declaration of an argument in an interface of the module mpi."""
-    shape = "(*)" if one.is_array or one.kind == "weights" else ""
-    if one.kind == "status":
-        shape = "(MPI_STATUS_SIZE, *)" if one.is_array else "(MPI_STATUS_SIZE)"
-    if one.kind == "ranges":
-        shape = "(3, *)"
-    if one.kind in ("choice",):
-        return [f"!GCC$ ATTRIBUTES NO_ARG_CHECK :: {one.name}", f"type(*), dimension(*) :: {one.name}"]
-    if one.kind == "text":
-        return [f"character(len=*) :: {one.name}"]
-    if one.kind in ADDRESSES or one.kind == "pointer":
-        kind = {"offset": "MPI_OFFSET_KIND", "big": "MPI_COUNT_KIND"}.get(one.kind, "MPI_ADDRESS_KIND")
-        return [f"integer(kind={kind}) :: {one.name}{shape}"]
-    if one.kind == "flag":
-        return [f"logical :: {one.name}{shape}"]
-    if one.is_function:
-        return [f"external :: {one.name}"]
-    return [f"integer :: {one.name}{shape}"]
-
-
-def interface(function):
-    names = [one.name for one in function.arguments] + ["ierror"]
-    head = f"subroutine MPI_{function.name}({', '.join(names)})"
-    lines = textwrap.wrap(head, 90, break_long_words=False, subsequent_indent="    ")
-    lines = [f"{line} &" for line in lines[:-1]] + [lines[-1], "  import"]
-    for one in function.arguments:
-        lines += [f"  {text}" if text[0] != "!" else text for text in declaration_in_fortran(one)]
-    return [*lines, "  integer :: ierror", f"end subroutine MPI_{function.name}"]
-
-
-def module(chapters):
-    """The module mpi."""
-    lines = [f"! {LICENSE}", "!",
-             "! The module mpi, made from starpu_glue/mpi/functions. A compiled module fits one major",
-             "! version of gfortran; with another compiler mpif.h still serves.", "module mpi", "  implicit none",
-             "  include 'mpif.h'", "  interface"]
-    lines += ["    subroutine MPI_Init(ierror)", "      integer :: ierror", "    end subroutine MPI_Init",
-              "    subroutine MPI_Init_thread(required, provided, ierror)",
-              "      integer :: required, provided, ierror", "    end subroutine MPI_Init_thread"]
-    for function in (function for chapter in chapters for function in chapter.functions):
-        if has_stub(function) and function.result == "int":
-            lines += [line if line[0] == "!" else f"    {line}" for line in interface(function)]
-    return "\n".join([*lines, "  end interface", "end module mpi"]) + "\n"

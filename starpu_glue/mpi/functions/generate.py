@@ -7,7 +7,9 @@ It writes into DIRECTORY
     function_names.hpp       the names by class of call, for profiles
     calls/CHAPTER.hpp        declarations of the functions behind the generated entry points
     entries_in_fortran.cpp   what Fortran programs call
-    include/mpif.h, mpi.f90  the include file and the module for Fortran
+    include/mpif.h, mpi.f90  the include file and the modules for Fortran
+    include/standard_abi     declarations of all functions of the standard ABI
+    standard_abi.cpp         the library libmpi_abi
     entries_CHAPTER.cpp      the entry points: each looks its handles up, checks its arguments, and calls the function
 
 A file is written only if its content has changed, so that nothing is compiled without need.
@@ -18,6 +20,8 @@ import sys
 import textwrap
 
 import fortran
+import fortran_modules
+import standard_abi
 import table
 
 LICENSE = "SPDX-License-Identifier: BSD-3-Clause"
@@ -31,10 +35,15 @@ OBJECTS = {
     "any_comm": ("Communicator* {} = nullptr;", "get_communicator({0}, &{1})", None, None, None),
     "group": ("RanksPointer {};", "get_group({0}, &{1})", "{}", "const RanksPointer& {}", "communicators/group.hpp"),
     "datatype": ("Type* {} = nullptr;", "get_type({0}, &{1})", "*{}", "Type& {}", "datatypes/type.hpp"),
+    "session": ("Session* {} = nullptr;", "get_session({0}, &{1})", "*{}", "Session& {}", "communicators/session.hpp"),
     "win": ("Window* {} = nullptr;", "get_window({0}, &{1})", "*{}", "Window& {}", "windows/window.hpp"),
 }
+# Communicators of one kind: they are looked up like others, and their kind is checked after all other arguments.
+KINDS_OF_COMMUNICATORS = {"intracomm": "expect_intracommunicator", "intercomm": "expect_intercommunicator"}
+OBJECTS |= dict.fromkeys(KINDS_OF_COMMUNICATORS, OBJECTS["comm"])
 # Objects with an error handler.
-HANDLER_KINDS = ("comm", "any_comm", "win")
+COMMUNICATORS = ("comm", "any_comm", *KINDS_OF_COMMUNICATORS)
+HANDLER_KINDS = COMMUNICATORS + ("session", "win")
 
 
 def wrap(head, parts, tail):
@@ -167,6 +176,9 @@ def check_steps(function):
                 yield "", f'given({{{{"{one.name}", {one.name}}}}})'
         elif one.direction != "in" and not one.is_array:
             yield "", f'given({{{{"{one.name}", {one.name}}}}})'
+    for one in function.arguments:
+        if one.kind in KINDS_OF_COMMUNICATORS:
+            yield "", f"{KINDS_OF_COMMUNICATORS[one.kind]}(*found_{one.name})"
     if function.blocks:
         yield "", "may_block()"
 
@@ -180,15 +192,20 @@ def passed(argument, has_large_form=False):
 
 
 def ending(function):
-    """How the call ends: by the error handler of its window, its communicator, or MPI_COMM_WORLD."""
-    endings = {"win": "call.end(code, comm_of(found_{}))", "comm": "call.end(code, found_{})"}
-    endings["any_comm"] = endings["comm"]
+    """How the call ends: by the error handler of its object, by one that it is given, or by that of MPI_COMM_WORLD."""
+    endings = {"win": "call.end(code, comm_of(found_{}))", "session": "end_with_session(call, code, found_{})"}
+    endings |= dict.fromkeys(COMMUNICATORS, "call.end(code, found_{})")
     for kind, text in endings.items():
         for one in function.arguments:
             if one.kind == kind and is_object(one):
                 return text.format(one.name)
     if function.arguments and (function.arguments[0].kind, function.arguments[0].direction) == ("comm", "inout"):
         return f"call.end(code, comm_behind({function.arguments[0].name}))"
+    if function.arguments and (function.arguments[0].kind, function.arguments[0].direction) == ("session", "inout"):
+        return f"end_with_session(call, code, session_behind({function.arguments[0].name}))"
+    for one in function.arguments:
+        if (one.kind, one.direction) == ("errhandler", "in"):  # of the object that the call makes
+            return f"call.end_with(code, {{{one.name}, nullptr}})"
     return "call.end(code)"
 
 
@@ -248,11 +265,22 @@ def collective_entry(function, large):
         f"CANELE_MPI_NAME({name});", ""])
 
 
+def tool(function):
+    """The entry point of a function for tools. Errors are returned only, and the function behind checks arguments."""
+    head = wrap(f'extern "C" int PMPI_{function.name}(', [one.declaration() for one in function.arguments], ") {")
+    starts = "true" if function.name == "T_init_thread" else "false"
+    call = f"calls::{snake_case(function.name)}({', '.join(one.name for one in function.arguments)})"
+    return "\n".join([head, f"  return tools::perform({starts}, [&] {{ return {call}; }});", "}",
+                      f"CANELE_MPI_NAME({function.name});", ""])
+
+
 def entry(function, large):
     if "conversion" in function.marks:
         return conversion(function)
     if function.is_collective:
         return collective_entry(function, large)
+    if function.chapter == "tools":
+        return tool(function)
     name = function.name + ("_c" if large else "")
     narrow = narrowing(function) if function.has_large_form and not large else []
     lines = [wrap(f'extern "C" int PMPI_{name}(', [one.declaration(large) for one in function.arguments], ") {")]
@@ -288,9 +316,10 @@ def entry(function, large):
 
 
 def entries(chapter):
+    begins = "tools/tool_state.hpp" if chapter.name == "tools" else "entry.hpp"
     lines = [f"// {LICENSE}", "//", f"// Entry points of the chapter {chapter.name}, made from",
              f"// starpu_glue/mpi/functions/{chapter.name}.txt.", f'#include "calls/{chapter.name}.hpp"', "",
-             '#include "starpu_glue/mpi/entry.hpp"']
+             f'#include "starpu_glue/mpi/{begins}"']
     if any(function.is_collective for function in chapter.functions):
         lines.append('#include "starpu_glue/mpi/collectives/entry.hpp"')
     lines += ["", "using namespace canele::mpi;", ""]
@@ -341,9 +370,12 @@ def main(directory):
     chapters = table.read_table()
     write(target / "include" / "mpi_functions.h", functions_header(chapters))
     write(target / "function_names.hpp", function_names(chapters))
-    header = (table.HERE.parent / "include/mpi_constants.h").read_text(encoding="utf-8")
-    write(target / "include" / "mpif.h", fortran.include_file(header))
-    write(target / "mpi.f90", fortran.module(chapters))
+    include = table.HERE.parent / "include"
+    header = "".join((include / name).read_text(encoding="utf-8") for name in ("mpi.h", "mpi_constants.h"))
+    write(target / "include" / "mpif.h", fortran_modules.include_file(header))
+    write(target / "mpi.f90", fortran_modules.modules(chapters, header))
+    write(target / "include/standard_abi/mpi_functions.h", standard_abi.header(chapters, declare))
+    write(target / "standard_abi.cpp", standard_abi.library(chapters))
     made = {target / "entries_in_fortran.cpp": fortran.stubs(chapters)}
     for chapter in chapters:
         if any(function.is_generated for function in chapter.functions):

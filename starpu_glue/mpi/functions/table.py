@@ -36,6 +36,10 @@ INTEGERS = {
 HANDLES = {
     "comm": "MPI_Comm",
     "any_comm": "MPI_Comm",  # checked, and not used
+    "intracomm": "MPI_Comm",  # no intercommunicator
+    "intercomm": "MPI_Comm",  # an intercommunicator
+    "peer_comm": "MPI_Comm",  # significant on one rank only; not looked up
+    "peer_group": "MPI_Group",  # likewise
     "group": "MPI_Group",
     "datatype": "MPI_Datatype",
     "op": "MPI_Op",
@@ -62,7 +66,10 @@ SPECIAL = {
     "argument_count": (None, None, "int *"),
     "arguments": (None, None, "char ***"),
     "program_arguments": ("char **", None, None),  # those of main, or NULL
+    "argument_lists": (None, "char **", None),  # of several programs
 }
+# Functions of the program that are the same for large counts.
+ONE_FORM = ("MPI_Datarep_extent_function",)
 CLASSES = ("blocking", "init", "test", "wait")
 MARKS = CLASSES + ("large", "missing", "large missing", "by hand", "conversion", "any time", "may block")
 MARKS += ("deprecated", "removed", "undeclared", "form", "collective")
@@ -119,11 +126,13 @@ class Argument:
         if self.kind == "ranges":
             return f"int {self.name}[][3]"
         if self.is_function:
-            return f"{self.value_type() + ('_c' if large else '')} *{self.name}"
+            return f"{self.value_type() + ('_c' if large and self.kind not in ONE_FORM else '')} *{self.name}"
         if self.kind in SPECIAL:
             text = SPECIAL[self.kind][DIRECTIONS.index(self.direction)]
             if not self.is_array:
                 return text + self.name
+            if self.kind == "argument_lists":
+                return f"char **{self.name}[]"
             return f"char *{self.name}[]" if self.kind == "text" else f"{text.rstrip('* ')} {self.name}[]"
         type_name = self.value_type(large)
         if self.is_array:
@@ -163,6 +172,11 @@ class Function:
     def is_declared(self):
         """Whether mpi.h has it. The library exports the others for old programs, which declare them themselves."""
         return self.exists and "undeclared" not in self.marks
+
+    @property
+    def is_large_only(self):
+        """Whether it is the form for large counts of another function, with arguments of its own."""
+        return self.name.endswith("_c")
 
     @property
     def call_class(self):

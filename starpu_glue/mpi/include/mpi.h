@@ -26,11 +26,18 @@ extern "C" {
 #define CANELE_MPI_API
 #endif
 
+#ifdef CANELE_STANDARD_ABI /* by standard_abi/mpi.h */
+#define MPI_VERSION 5
+#define MPI_SUBVERSION 0
+#define MPI_ABI_VERSION 1
+#define MPI_ABI_SUBVERSION 0
+#else
 /* StarPU requests MPI_THREAD_MULTIPLE if this is defined. */
 #define MAD_MPI 1
 #define CANELE_MPI 1
 #define MPI_VERSION 3
 #define MPI_SUBVERSION 1
+#endif
 
 /* -------------------------------------------------------------------------------------------------- types */
 
@@ -45,11 +52,18 @@ typedef struct MPI_ABI_Info *MPI_Info;
 typedef struct MPI_ABI_File *MPI_File;
 typedef struct MPI_ABI_Message *MPI_Message;
 typedef struct MPI_ABI_Session *MPI_Session;
-typedef int MPI_Fint;
 typedef intptr_t MPI_Aint;
 typedef int64_t MPI_Count;
 typedef int64_t MPI_Offset;
 
+#ifdef CANELE_STANDARD_ABI
+typedef struct MPI_Status {
+  int MPI_SOURCE;
+  int MPI_TAG;
+  int MPI_ERROR;
+  int MPI_internal[5];
+} MPI_Status;
+#else
 /* A number of 8 bytes that is aligned like an int. */
 #if defined(__GNUC__)
 typedef MPI_Count CANELE_MPI_Bytes __attribute__((aligned(4)));
@@ -67,6 +81,8 @@ typedef struct MPI_Status {
   int reserved[2];
 } MPI_Status;
 
+typedef int MPI_Fint;
+
 /* A status of Fortran's module mpi_f08. */
 typedef struct MPI_F08_status {
   MPI_Fint MPI_SOURCE;
@@ -74,6 +90,7 @@ typedef struct MPI_F08_status {
   MPI_Fint MPI_ERROR;
   MPI_Fint MPI_internal[5];
 } MPI_F08_status;
+#endif
 
 typedef int MPI_Comm_copy_attr_function(MPI_Comm comm, int keyval, void *extra, void *value, void *copy, int *flag);
 typedef int MPI_Comm_delete_attr_function(MPI_Comm comm, int keyval, void *value, void *extra);
@@ -83,6 +100,7 @@ typedef int MPI_Type_delete_attr_function(MPI_Datatype type, int keyval, void *v
 typedef int MPI_Win_copy_attr_function(MPI_Win window, int keyval, void *extra, void *value, void *copy, int *flag);
 typedef int MPI_Win_delete_attr_function(MPI_Win window, int keyval, void *value, void *extra);
 typedef void MPI_Win_errhandler_function(MPI_Win *window, int *code, ...);
+typedef void MPI_Session_errhandler_function(MPI_Session *session, int *code, ...);
 typedef MPI_Comm_copy_attr_function MPI_Copy_function; /* deprecated names of MPI-1 */
 typedef MPI_Comm_delete_attr_function MPI_Delete_function;
 typedef int MPI_Grequest_query_function(void *extra_state, MPI_Status *status);
@@ -92,11 +110,19 @@ typedef void MPI_User_function(void *in, void *inout, int *count, MPI_Datatype *
 typedef void MPI_User_function_c(void *in, void *inout, MPI_Count *count, MPI_Datatype *datatype);
 
 #include "mpi_constants.h"
+#include "mpi_tools.h"
+#ifdef CANELE_STANDARD_ABI
+#include "standard_abi/mpi_rest.h"
+#endif
 
 /* ---------------------------------------------------------------------------------------------- functions */
 
 /* Each as MPI_<name> and, for profiling tools, as PMPI_<name>. */
+#ifdef CANELE_STANDARD_ABI
+#include "standard_abi/mpi_functions.h"
+#else
 #include "mpi_functions.h"
+#endif
 
 #ifdef __cplusplus
 }

@@ -34,7 +34,7 @@
 #define MPI_MAX_PORT_NAME 1024
 #define MPI_MAX_PROCESSOR_NAME 256
 #define MPI_MAX_PSET_NAME_LEN 1024
-#define MPI_MAX_STRINGTAG_LEN 256
+#define MPI_MAX_STRINGTAG_LEN 1024
 #define MPI_BSEND_OVERHEAD 512
 
 /* A status in Fortran: its length and its fields. */

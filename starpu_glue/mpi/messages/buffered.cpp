@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The attached memory as a list of segments in the order of their addresses. A message takes the first gap that it fits
-// into. Segments whose message was sent are removed when the next message needs room.
+// into. The event that ends a message marks its segment. Marked segments are removed when the next message needs room.
 //
 //     | head, packed data |   gap   | head, packed data | gap |       the head has the engine's request
+//
+// A flush counts the messages that are not sent yet. Their events count down, and the last one ends its request.
 //
 // The lock is not held while the engine is called: a callback may send a buffered message, too.
 #include "starpu_glue/mpi/messages/buffered.hpp"
 
-#include <sched.h>
-
+#include <memory>
 #include <mutex>
 #include <new>
 
@@ -22,10 +23,11 @@ namespace {
 struct Segment {
   Transfer transfer;
   Segment* next = nullptr;
-  std::size_t size = 0;     ///< with the head
-  Communicator* comm;       ///< holds a reference
-  bool is_posted = false;   ///< the engine has the message
-  bool is_awaited = false;  ///< a thread waits for it, outside the lock
+  std::size_t size = 0;          ///< with the head
+  Communicator* comm = nullptr;  ///< holds a reference
+  class Attached* owner = nullptr;
+  std::uint64_t number = 0;  ///< segments of one owner are numbered
+  bool is_sent = false;
 
   char* data() { return reinterpret_cast<char*>(this + 1); }
   char* end() { return reinterpret_cast<char*>(this) + size; }
@@ -34,8 +36,30 @@ static_assert(sizeof(Segment) + alignof(Segment) <= MPI_BSEND_OVERHEAD);
 
 std::size_t rounded(std::size_t size) { return (size + alignof(Segment) - 1) / alignof(Segment) * alignof(Segment); }
 
-class Attached {
+/// What a flush waits for.
+class Flush final : public Work {
  public:
+  Request* request = nullptr;
+  std::uint64_t limit = 0;    ///< messages with lower numbers count
+  std::size_t remaining = 0;  ///< how many of them are not sent
+  Flush* next = nullptr;
+};
+
+class Attached final : public SendBuffer {
+ public:
+  ~Attached() override {
+    while (first_ != nullptr && is_automatic()) {
+      Segment* const segment = first_;
+      first_ = segment->next;
+      ::operator delete (segment, std::align_val_t{alignof(Segment)});
+    }
+  }
+
+  bool is_attached() {
+    const std::lock_guard guard(mutex_);
+    return memory_ != nullptr;
+  }
+
   int attach(void* memory, std::size_t size) {
     const std::lock_guard guard(mutex_);
     if (memory_ != nullptr) return fail(MPI_ERR_BUFFER, "a buffer is attached already: detach it first");
@@ -52,35 +76,56 @@ class Attached {
     pack(payload, 0, payload.length, segment->data());
     const int code = segment->transfer.send(to.comm->messages(), to.world_rank, to.tag,
                                             bytes_buffer(segment->data(), payload.length), false);
-    const std::lock_guard guard(mutex_);
-    segment->is_posted = true;  // a message that the engine rejected has a null request, which is done
+    if (code == MPI_SUCCESS) {
+      canele_request_on_event(&segment->transfer.engine, CANELE_EVENT_FINALIZED, sent, segment);
+    } else {
+      ended(*segment);
+    }
     return code;
   }
 
-  /// Waits until all messages are sent.
-  void flush() {
-    std::unique_lock guard(mutex_);
-    for (;;) {
-      remove_sent();
-      Segment* const first = first_;
-      if (first == nullptr) return;
-      const bool wait = first->is_posted && !first->is_awaited;
-      first->is_awaited = first->is_awaited || wait;
-      guard.unlock();
-      if (wait) {
-        canele_wait(&first->transfer.engine, nullptr);
-      } else {
-        sched_yield();  // another thread posts it, or waits for it
+  /// Makes the flush end when all messages are sent that are here now. Its request is held.
+  void await_messages(Flush& flush) {
+    {
+      const std::lock_guard guard(mutex_);
+      flush.limit = next_number_;
+      for (Segment* segment = first_; segment != nullptr; segment = segment->next) flush.remaining += !segment->is_sent;
+      if (flush.remaining != 0) {
+        flush.next = flushes_;
+        flushes_ = &flush;
+        return;
       }
-      guard.lock();
-      if (wait) first->is_awaited = false;
     }
+    release(*flush.request);
+  }
+
+  int flush() {
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = begin_flush(&request);
+    if (code == MPI_SUCCESS) code = wait_and_finish(&request, MPI_STATUS_IGNORE);
+    const std::lock_guard guard(mutex_);
+    remove_sent();
+    return code;
+  }
+  void empty() override { flush(); }
+
+  int begin_flush(MPI_Request* handle) {
+    auto work = std::make_unique<Flush>();
+    Flush& flush = *work;
+    Communicator* any = nullptr;
+    int code = get_any_communicator(&any);
+    if (code == MPI_SUCCESS) code = new_special(*any, std::move(work), &flush.request);
+    if (code != MPI_SUCCESS) return code;
+    Request& request = *flush.request;
+    code = hold(request);
+    if (code == MPI_SUCCESS) await_messages(flush);
+    return publish_request(request, code, handle);
   }
 
   int detach(void** memory, std::size_t* size) {
-    flush();
+    if (!is_attached()) return fail(MPI_ERR_BUFFER, "no buffer is attached");
+    if (const int code = flush(); code != MPI_SUCCESS) return code;
     const std::lock_guard guard(mutex_);
-    if (memory_ == nullptr) return fail(MPI_ERR_BUFFER, "no buffer is attached");
     *memory = memory_;
     *size = size_;
     memory_ = nullptr;
@@ -89,6 +134,35 @@ class Attached {
   }
 
  private:
+  static void sent(canele_request_t*, unsigned, void* segment) {
+    auto& ended_one = *static_cast<Segment*>(segment);
+    ended_one.owner->ended(ended_one);
+  }
+
+  /// Marks a segment. Another thread may remove it as soon as the lock is free.
+  void ended(Segment& segment) {
+    Flush* complete = nullptr;
+    {
+      const std::lock_guard guard(mutex_);
+      segment.is_sent = true;
+      for (Flush** link = &flushes_; *link != nullptr;) {
+        Flush& flush = **link;
+        if (segment.number >= flush.limit || --flush.remaining != 0) {
+          link = &flush.next;
+          continue;
+        }
+        *link = flush.next;
+        flush.next = complete;
+        complete = &flush;
+      }
+    }
+    while (complete != nullptr) {
+      Request& request = *complete->request;
+      complete = complete->next;
+      release(request);  // the flush may end with it
+    }
+  }
+
   bool is_automatic() const { return memory_ == MPI_BUFFER_AUTOMATIC; }
 
   Segment* take(std::size_t length, Communicator& comm) {
@@ -102,6 +176,8 @@ class Attached {
         remove_sent();
         if (Segment* made = is_automatic() ? allocate(length) : place(length)) {
           made->comm = &comm;
+          made->owner = this;
+          made->number = next_number_++;
           comm.add_reference();
           return made;
         }
@@ -148,8 +224,7 @@ class Attached {
   void remove_sent() {
     for (Segment** link = &first_; *link != nullptr;) {
       Segment& segment = **link;
-      canele_request_t* const one = &segment.transfer.engine;
-      if (!segment.is_posted || segment.is_awaited || canele_find_done(1, &one, 0) != 0) {
+      if (!segment.is_sent) {
         link = &segment.next;
         continue;
       }
@@ -163,23 +238,50 @@ class Attached {
   char* memory_ = nullptr;
   std::size_t size_ = 0;
   Segment* first_ = nullptr;
+  Flush* flushes_ = nullptr;
+  std::uint64_t next_number_ = 0;
 };
 
-constinit Attached attached;
+/// Returns the memory of a place; nullptr: of the process, which is never freed.
+Attached& attached_at(SendBufferPlace* place) {
+  static Attached& of_process = *new Attached;
+  if (place == nullptr) return of_process;
+  if (place->get() == nullptr) place->keep(std::make_unique<Attached>());
+  return static_cast<Attached&>(*place->get());
+}
+
+/// Returns the memory for messages of a communicator.
+Attached& attached_of(Communicator& comm) {
+  if (comm.send_buffer().get() != nullptr) {
+    Attached& own = attached_at(&comm.send_buffer());
+    if (own.is_attached()) return own;
+  }
+  return attached_at(comm.own_ranks()->session().get());
+}
 
 }  // namespace
 
 int send_buffered(const Endpoint& to, const Buffer& data) {
-  return to.is_proc_null() ? MPI_SUCCESS : attached.send(to, data);
+  return to.is_proc_null() ? MPI_SUCCESS : attached_of(*to.comm).send(to, data);
 }
 
-int attach_buffer(void* memory, std::size_t size) { return attached.attach(memory, size); }
+int attach_buffer(SendBufferPlace* place, void* memory, MPI_Count size) {
+  if (size < 0) return fail(MPI_ERR_ARG, "size is %lld; expected: at least 0", static_cast<long long>(size));
+  return attached_at(place).attach(memory, static_cast<std::size_t>(size));
+}
 
-int detach_buffer(void** memory, std::size_t* size) { return attached.detach(memory, size); }
-
-int flush_buffer() {
-  attached.flush();
+int detach_buffer(SendBufferPlace* place, void* address, MPI_Count* size) {
+  void* memory = nullptr;
+  std::size_t bytes = 0;
+  const int code = attached_at(place).detach(&memory, &bytes);
+  if (code != MPI_SUCCESS) return code;
+  *static_cast<void**>(address) = memory;
+  *size = static_cast<MPI_Count>(bytes);
   return MPI_SUCCESS;
 }
+
+int flush_buffer(SendBufferPlace* place) { return attached_at(place).flush(); }
+
+int start_flush(SendBufferPlace* place, MPI_Request* request) { return attached_at(place).begin_flush(request); }
 
 }  // namespace canele::mpi

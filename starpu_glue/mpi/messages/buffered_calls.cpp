@@ -48,22 +48,39 @@ int bsend_init(const void* buf, MPI_Count count, Type& datatype, int dest, int t
   return code == MPI_SUCCESS ? publish_request(*made, code, request) : code;
 }
 
-int buffer_attach(void* buffer, MPI_Count size) {
-  if (size < 0) return fail(MPI_ERR_ARG, "size is %lld; expected: at least 0", static_cast<long long>(size));
-  return attach_buffer(buffer, static_cast<std::size_t>(size));
+int buffer_attach(void* buffer, MPI_Count size) { return attach_buffer(nullptr, buffer, size); }
+
+int buffer_detach(void* buffer_addr, MPI_Count* size) { return detach_buffer(nullptr, buffer_addr, size); }
+
+int buffer_flush() { return flush_buffer(nullptr); }
+
+int buffer_iflush(MPI_Request* request) { return start_flush(nullptr, request); }
+
+int comm_attach_buffer(Communicator& comm, void* buffer, MPI_Count size) {
+  return attach_buffer(&comm.send_buffer(), buffer, size);
 }
 
-int buffer_detach(void* buffer_addr, MPI_Count* size) {
-  void* memory = nullptr;
-  std::size_t bytes = 0;
-  const int code = detach_buffer(&memory, &bytes);
-  if (code != MPI_SUCCESS) return code;
-  *static_cast<void**>(buffer_addr) = memory;
-  *size = static_cast<MPI_Count>(bytes);
-  return MPI_SUCCESS;
+int comm_detach_buffer(Communicator& comm, void* buffer_addr, MPI_Count* size) {
+  return detach_buffer(&comm.send_buffer(), buffer_addr, size);
 }
 
-int buffer_flush() { return flush_buffer(); }
+int comm_flush_buffer(Communicator& comm) { return flush_buffer(&comm.send_buffer()); }
+
+int comm_iflush_buffer(Communicator& comm, MPI_Request* request) { return start_flush(&comm.send_buffer(), request); }
+
+int session_attach_buffer(Session& session, void* buffer, MPI_Count size) {
+  return attach_buffer(session.send_buffer().get(), buffer, size);
+}
+
+int session_detach_buffer(Session& session, void* buffer_addr, MPI_Count* size) {
+  return detach_buffer(session.send_buffer().get(), buffer_addr, size);
+}
+
+int session_flush_buffer(Session& session) { return flush_buffer(session.send_buffer().get()); }
+
+int session_iflush_buffer(Session& session, MPI_Request* request) {
+  return start_flush(session.send_buffer().get(), request);
+}
 
 }  // namespace calls
 }  // namespace canele::mpi

@@ -4,6 +4,7 @@
 //
 // The duplicate is ready when the call returns. So is the request, which is that of a message to MPI_PROC_NULL.
 #include "calls/communicators.hpp"
+#include "starpu_glue/mpi/communicators/creation.hpp"
 #include "starpu_glue/mpi/infos/info.hpp"
 #include "starpu_glue/mpi/messages/request.hpp"
 

@@ -53,7 +53,9 @@ int grequest_start(MPI_Grequest_query_function* query_fn, MPI_Grequest_free_func
   auto work = std::make_unique<Generalised>(query_fn, free_fn, cancel_fn, extra_state);
   Generalised& generalised = *work;
   Request* made = nullptr;
-  int code = new_special(*world(), std::move(work), &made);
+  Communicator* any = nullptr;
+  int code = get_any_communicator(&any);
+  if (code == MPI_SUCCESS) code = new_special(*any, std::move(work), &made);
   if (code != MPI_SUCCESS) return code;
   code = hold(*made);
   if (code == MPI_SUCCESS) generalised.begin();

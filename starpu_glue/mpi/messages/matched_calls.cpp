@@ -74,7 +74,9 @@ int imrecv(void* buf, MPI_Count count, Type& datatype, MPI_Message* message, MPI
   if (const int code = get_message(buf, count, datatype, &buffer); code != MPI_SUCCESS) return code;
   if (*message == MPI_MESSAGE_NO_PROC) {
     *message = MPI_MESSAGE_NULL;
-    return start_ended(*world(), request);
+    Communicator* any = nullptr;
+    const int code = get_any_communicator(&any);
+    return code == MPI_SUCCESS ? start_ended(*any, request) : code;
   }
   Message* const found = messages_pool.find(*message);
   if (found == nullptr) {

@@ -259,8 +259,8 @@ void drop_request(Request& request) {
 int hold(Request& request) {
   constexpr std::uint64_t unused = std::uint64_t{1} << 40;  // a tag that no message has: those of MPI are ints
   const Communicator& comm = request.comm();
-  return from_engine(canele_irecv(comm.messages(), comm.world_rank(comm.rank()), unused, CANELE_TAG_EXACT, nullptr, 0,
-                                  &request.engine));
+  const int own = comm.own_ranks()->world_rank(comm.rank());
+  return from_engine(canele_irecv(comm.messages(), own, unused, CANELE_TAG_EXACT, nullptr, 0, &request.engine));
 }
 
 void release(Request& request) { canele_cancel(&request.engine); }

@@ -7,6 +7,7 @@
 #include <climits>
 #include <utility>
 
+#include "starpu_glue/mpi/communicators/creation.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
 
 namespace canele::mpi {

@@ -31,6 +31,7 @@ int make_window(Function function, MPI_Comm comm, const WindowRequest& request, 
   if (code != MPI_SUCCESS) return call.end(code);
   Communicator* parent = nullptr;
   code = get_communicator(comm, &parent);
+  if (code == MPI_SUCCESS) code = expect_intracommunicator(*parent);
   if (code == MPI_SUCCESS) code = check_request(request);
   if (code == MPI_SUCCESS) code = may_block();
   Window* made = nullptr;

@@ -12,6 +12,7 @@
 #include <new>
 #include <string_view>
 
+#include "starpu_glue/mpi/communicators/creation.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
 #include "starpu_glue/mpi/windows/dynamic.hpp"

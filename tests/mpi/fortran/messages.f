@@ -89,8 +89,46 @@
      &  ierror)
       call check(.not. is_there, 19)
       call check(MPI_Wtime() .ge. started, 20)
+      if (size .gt. 1) call between(rank, size)
       flag = 0
       call MPI_Finalize(ierror)
+      end
+
+!     An intercommunicator of the first rank and the others: arrays have
+!     an element for each rank of the other group.
+      subroutine between(rank, size)
+      implicit none
+      include 'mpif.h'
+      integer rank, size, own, inter, leader, others, i, ierror
+      integer counts(16), places(16), types(16), sent(16), got(16)
+      logical is_inter
+      call MPI_Comm_split(MPI_COMM_WORLD, min(rank, 1), rank, own,
+     &  ierror)
+      leader = 1 - min(rank, 1)
+      call MPI_Intercomm_create(own, 0, MPI_COMM_WORLD, leader, 5,
+     &  inter, ierror)
+      call MPI_Comm_test_inter(inter, is_inter, ierror)
+      call MPI_Comm_remote_size(inter, others, ierror)
+      call check(is_inter, 21)
+      do i = 1, others
+        counts(i) = 1
+        places(i) = 4 * (i - 1)
+        types(i) = MPI_INTEGER
+        sent(i) = 10 * rank + i
+      end do
+      got = -1
+      call MPI_Alltoallw(sent, counts, places, types, got, counts,
+     &  places, types, inter, ierror)
+      if (rank .eq. 0) then
+        call check(others .eq. size - 1, 22)
+        do i = 1, others
+          call check(got(i) .eq. 10 * i + 1, 23)
+        end do
+      else
+        call check(others .eq. 1 .and. got(1) .eq. rank, 24)
+      end if
+      call MPI_Comm_free(own, ierror)
+      call MPI_Comm_free(inter, ierror)
       end
 
       subroutine check(holds, number)

@@ -10,12 +10,18 @@ import re
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_S = 180  # as MPICH has it
 HANGS = "hangs: "  # begins the reason of a line that would never end, so that it is not run
-# The folders of programs in C for what Canelé has or will have. Not those of files, of spawned processes, and of
-# MPICH's own extensions.
+LANGUAGES = ("f77", "f90", "f08")  # mpif.h, the module mpi, the module mpi_f08
+# The folders that each way to use MPI in Fortran has.
+FORTRAN = ("attr", "coll", "comm", "datatype", "ext", "info", "init", "profile", "pt2pt", "rma", "topo")
+# The folders of programs for what Canelé has or will have. Not those of files, of spawned processes, and of MPICH's own
+# extensions.
 PARTS = ("attr", "basic", "coll", "comm", "datatype", "errhan", "group", "info", "init", "mpi_t", "part", "pt2pt",
          "rma", "topo", "errors/attr", "errors/basic", "errors/coll", "errors/comm", "errors/datatype", "errors/group",
          "errors/init", "errors/pt2pt", "errors/rma", "errors/topo", "threads/comm", "threads/init", "threads/mpi_t",
-         "threads/part", "threads/pt2pt", "threads/rma")
+         "threads/part", "threads/pt2pt", "threads/rma",
+         *(f"f77/{folder}" for folder in FORTRAN),
+         *(f"f90/{folder}" for folder in (*FORTRAN, "f90types", "misc", "timer")),
+         *(f"f08/{folder}" for folder in (*FORTRAN, "misc", "subarray", "timer")))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +36,11 @@ class Line:
     limit: float = LIMIT_S
     verdict: str = ""  # the function of MPICH's runtests that judges the output
     memory: float = 0  # GB that it needs
+
+    @property
+    def language(self) -> str:
+        """f77, f90 or f08; "" for C."""
+        return self.part[:3] if self.part[:3] in LANGUAGES else ""
 
     @property
     def name(self) -> str:

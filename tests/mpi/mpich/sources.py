@@ -15,6 +15,7 @@ import tarfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+READY = ".ready-with-fortran"  # another name for each choice of files: what was unpacked before is unpacked anew
 
 
 class SourcesError(Exception):
@@ -30,24 +31,24 @@ def private_apt(place: pathlib.Path, *arguments: str) -> list[str]:
     return ["apt-get", *(word for name, value in settings.items() for word in ("-o", f"{name}={value}")), *arguments]
 
 
-def fetch(place: pathlib.Path, log: pathlib.Path) -> None:
-    """Downloads the source package."""
+def fetch(place: pathlib.Path, log: pathlib.Path, package: str = "mpich", name: str = "MPICH", *options: str) -> None:
+    """Downloads a source package. `options` are those of apt-get source."""
     apt = place / "apt"
     for directory in (apt / "lists/partial", apt / "cache/archives/partial"):
         directory.mkdir(parents=True, exist_ok=True)
     lines = subprocess.run([sys.executable, str(ROOT / "tests/starpu/deb_src_lines.py")], capture_output=True,
                            text=True, check=False)
     if lines.returncode != 0:
-        raise SourcesError(f"MPICH's source package cannot be fetched: {lines.stderr.strip()}")
+        raise SourcesError(f"{name}'s source package cannot be fetched: {lines.stderr.strip()}")
     (apt / "sources.list").write_text(lines.stdout, encoding="utf-8")
     with open(log, "w", encoding="utf-8") as file:
-        for arguments in (("update",), ("source", "--download-only", "mpich")):
+        for arguments in (("update",), ("source", "--download-only", *options, package)):
             code = subprocess.run(private_apt(apt, *arguments), cwd=place, stdin=subprocess.DEVNULL, stdout=file,
                                   stderr=subprocess.STDOUT, check=False).returncode
             if code != 0:
                 reasons = re.findall(r"^[EW]: (.*)$", log.read_text(encoding="utf-8"), re.MULTILINE)
                 raise SourcesError(
-                    f"MPICH's source package cannot be fetched from Debian: apt-get {arguments[0]} ended with exit "
+                    f"{name}'s source package cannot be fetched from Debian: apt-get {arguments[0]} ended with exit "
                     f"code {code}. {reasons[0] if reasons else ''}\nAll that it says is in {log}")
 
 
@@ -56,9 +57,9 @@ def archives(place: pathlib.Path) -> list[pathlib.Path]:
 
 
 def unpack(archive: pathlib.Path, sources: pathlib.Path) -> None:
-    """Unpacks the tests in C and their library."""
+    """Unpacks the tests in C and Fortran, and their library. Fills the templates of headers, as configure would."""
     shutil.rmtree(sources, ignore_errors=True)
-    pattern = re.compile(r"[^/]+/test/mpi/((?!(?:cxx|f77|f90|f08)/)(?:[\w-]+/)*(?:[^/]+\.(?:c|h|am|in)|testlist))")
+    pattern = re.compile(r"[^/]+/test/mpi/((?!cxx/)(?:[\w-]+/)*(?:[^/]+\.(?:c|f|f90|h|am|in)|testlist))")
     with tarfile.open(archive) as tar:
         for member in tar:
             found = pattern.fullmatch(member.name)
@@ -67,9 +68,12 @@ def unpack(archive: pathlib.Path, sources: pathlib.Path) -> None:
                 to = sources / found.group(1)
                 to.parent.mkdir(parents=True, exist_ok=True)
                 to.write_bytes(content.read())
+                if to.name.endswith(".h.in"):
+                    text = re.sub("@F77_MPI_(ADDRESS|OFFSET)@", "integer*8", to.read_text(encoding="utf-8"))
+                    to.with_suffix("").write_text(text, encoding="utf-8")
     (sources / "include").mkdir(exist_ok=True)
     (sources / "include/mpitestconf.h").write_text("", encoding="utf-8")  # programs.CONFIGURATION has its content
-    (sources / ".ready").touch()
+    (sources / READY).touch()
 
 
 def ensure(place: pathlib.Path) -> tuple[str, pathlib.Path]:
@@ -82,6 +86,6 @@ def ensure(place: pathlib.Path) -> tuple[str, pathlib.Path]:
     archive = archives(place)[-1]
     version = archive.name.removeprefix("mpich_").removesuffix(".orig.tar.xz")
     sources = place / f"tests-{version}"
-    if not (sources / ".ready").exists():
+    if not (sources / READY).exists():
         unpack(archive, sources)
     return version, sources

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs MPICH's own tests in C on Canelé, or on another MPI.
+"""Runs MPICH's own tests in C and Fortran on Canelé, or on another MPI.
 
 Usage: tests/mpi/mpich/suite.py [--bin DIR] [--driver shm|tcp] [--peer mpich|openmpi] [--only REGEX] ...  (see --help)
 
@@ -32,10 +32,11 @@ ROOT = HERE.parents[2]
 WITH_TIMEOUT = ROOT / "tests/with-timeout"
 TIMED_OUT = 124
 # The lines of the lists that are read, by version: another number is an error.
-LISTED = {"4.0.2": 842}
+LISTED = {"4.0.2": 1111}
 PEERS = {
-    "mpich": (["mpicc.mpich"], ["mpiexec.hydra"]),
-    "openmpi": (["mpicc.openmpi"], ["mpirun.openmpi", "--oversubscribe", "--allow-run-as-root", "-x", "PATH"]),
+    "mpich": (["mpicc.mpich"], ["mpifort.mpich", "-fallow-argument-mismatch"], ["mpiexec.hydra"]),
+    "openmpi": (["mpicc.openmpi"], ["mpifort.openmpi", "-fallow-argument-mismatch"],
+                ["mpirun.openmpi", "--oversubscribe", "--allow-run-as-root", "-x", "PATH"]),
 }
 BAD = ("FAIL", "XPASS")
 
@@ -155,19 +156,24 @@ def report(found: list[Result], seconds: float) -> int:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Runs MPICH's own tests in C on Canelé, or on another MPI.")
+    parser = argparse.ArgumentParser(description="Runs MPICH's tests in C and Fortran on Canelé, or on another MPI.")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/prefix/bin",
                         help="the folder of canele-mpicc and canele-run (default: build/prefix/bin)")
     parser.add_argument("--driver", default="", help="value of CANELE_DRIVERS (default: Canelé's own)")
     parser.add_argument("--peer", choices=PEERS, help="run on another MPI of this machine")
+    parser.add_argument("--mpi-abi", action="store_true", help="build the programs for the standard ABI")
     parser.add_argument("--only", default="", metavar="REGEX", help="only the lines that match")
     parser.add_argument("--cache", type=pathlib.Path, default=ROOT / "build/mpich", help="sources and programs")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="compilers at a time")
     options = parser.parse_args()
     options.bin, options.cache = options.bin.resolve(), options.cache.resolve()
     options.compiler, options.launcher = [str(options.bin / "canele-mpicc")], [str(options.bin / "canele-run")]
+    options.name = options.peer or "canele"
+    if options.mpi_abi:
+        options.compiler, options.name = [*options.compiler, "-mpi-abi"], "canele-abi"
+    options.fortran = [str(options.bin / "canele-mpifort")]
     if options.peer:
-        options.compiler, options.launcher = PEERS[options.peer]
+        options.compiler, options.fortran, options.launcher = PEERS[options.peer]
     for command in (options.compiler[0], options.launcher[0]):
         if shutil.which(command) is None:
             parser.error(f"there is no {command}; tests/run.sh --only release,install makes Canelé's in build/prefix")
@@ -176,7 +182,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = parse_arguments()
-    results = options.cache / f"results-{options.peer or 'canele'}"
+    results = options.cache / f"results-{options.name}"
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
     begin = time.monotonic()
@@ -189,10 +195,14 @@ def main() -> int:
         if unknown:
             fail(f"expected.txt has lines that MPICH {version} does not list: {', '.join(unknown)}")
         lines = [line for line in lines if re.search(options.only, line.name)]
+        if not shutil.which("gfortran"):
+            print("there is no gfortran: the lines in Fortran are left out", flush=True)
+            lines = [line for line in lines if not line.language]
         print(f"MPICH {version}: {len(lines)} lines", flush=True)
-        missing = set() if options.peer else programs.missing_functions()
-        builder = programs.Builder(place, options.cache / f"programs-{options.peer or 'canele'}", options.compiler,
-                                   missing)
+        # The standard ABI has all functions: a call of a missing one ends as an error.
+        missing = set() if options.peer or options.mpi_abi else programs.missing_functions()
+        builder = programs.Builder(place, options.cache / f"programs-{options.name}", options.compiler,
+                                   options.fortran, missing)
         builder.start()
     except (sources.SourcesError, programs.BuildError) as error:
         fail(str(error))

@@ -64,7 +64,8 @@ class Building(unittest.TestCase):
             "noinst_PROGRAMS = \\\n  a \\\n  b\nb_SOURCES = a.c c.c c.h\nb_CPPFLAGS = -DUSE_B $(AM_CPPFLAGS)\n",
             encoding="utf-8")
         (directory / "rma/a.c").write_text("MPI_Win_fence(0); MPI_File_open (1); MPI_Comm_spawn", encoding="utf-8")
-        return programs.Builder(directory, directory / "programs", ["/bin/false"], {"MPI_File_open", "MPI_Comm_spawn"})
+        return programs.Builder(directory, directory / "programs", ["/bin/false"], ["/bin/false"],
+                                {"MPI_File_open", "MPI_Comm_spawn"})
 
     def test_sources_and_flags(self):
         with tempfile.TemporaryDirectory() as name:
@@ -73,6 +74,32 @@ class Building(unittest.TestCase):
             self.assertEqual(names, {"a": ["a.c"], "b": ["a.c", "c.c"]})
             self.assertEqual(builder.variables["rma"]["b_CPPFLAGS"][0], "-DUSE_B")
             self.assertEqual(builder.lacks(Line("rma", "a", 1)), ["MPI_File_open"])
+
+    def test_fortran(self):
+        with tempfile.TemporaryDirectory() as name:
+            place = pathlib.Path(name).resolve()
+            builder = self.make(place)
+            for path, text in (("f08/ext/a.f90", "call mpi_file_open(x)\ninteger(MPI_COUNT_KIND) n; call MPI_SEND(n)"),
+                               ("f77/ext/b.c", ""), ("f08/ext/b.f90", "")):
+                (place / path).parent.mkdir(parents=True, exist_ok=True)
+                (place / path).write_text(text, encoding="utf-8")
+            builder.missing.add("MPI_Send_c")
+            builder.variables["f08/ext"]["b_SOURCES"] = ["b.f90", "b.c"]
+            self.assertEqual(builder.lacks(Line("f08/ext", "a", 1)), ["MPI_File_open", "MPI_Send_c"])
+            found = [str(path.relative_to(place)) for path in builder.files(Line("f08/ext", "b", 1))]
+            self.assertEqual(found, ["f08/ext/b.f90", "f77/ext/b.c"])
+            self.assertEqual((Line("f08/ext", "b", 1).language, Line("ext", "b", 1).language), ("f08", ""))
+
+    def test_templates_of_fortran_are_filled(self):
+        with tempfile.TemporaryDirectory() as name:
+            place = pathlib.Path(name)
+            with tarfile.open(place / "a.tar.xz", "w:xz") as tar:
+                member = tarfile.TarInfo("mpich-1/test/mpi/f77/attr/a.h.in")
+                member.size = len(b"@F77_MPI_ADDRESS@ val")
+                tar.addfile(member, io.BytesIO(b"@F77_MPI_ADDRESS@ val"))
+            with mock.patch("shutil.rmtree"):
+                sources.unpack(place / "a.tar.xz", place / "out")
+            self.assertEqual((place / "out/f77/attr/a.h").read_text(encoding="utf-8"), "integer*8 val")
 
     def test_a_program_that_does_not_compile(self):
         with tempfile.TemporaryDirectory() as name:
@@ -91,7 +118,7 @@ class Building(unittest.TestCase):
             place = pathlib.Path(name)
             with tarfile.open(place / "a.tar.xz", "w:xz") as tar:
                 for path in ("test/mpi/rma/a.c", "test/mpi/rma/testlist", "test/mpi/errors/rma/a.c", "src/rma/a.c",
-                             "test/mpi/rma/../../../../b.c", "test/mpi/f77/rma/c.c", "test/mpi/util/mtest.c"):
+                             "test/mpi/rma/../../../../b.c", "test/mpi/cxx/rma/c.c", "test/mpi/util/mtest.c"):
                     member = tarfile.TarInfo(f"mpich-1/{path}")
                     tar.addfile(member, io.BytesIO())
             with mock.patch("shutil.rmtree"):

@@ -18,6 +18,7 @@
 #include <canele/log.h>
 #include <canele/one_sided.h>
 #include <canele/post.h>
+#include <canele/settings.h>
 #include <canele/wakeup.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -335,6 +336,10 @@ void add_observation() {
   ADD(harmless, canele_counter_name, Any<int>{0});
   ADD(harmless, canele_counter_help, Any<int>{0});
   ADD(refused, canele_counter_read, e, Any<int>{0}, Any<int>{-1}, Optional<const char*>{nullptr}, &number);
+  ADD(harmless, canele_setting_count);
+  ADD(harmless, canele_setting_name, Any<int>{0});
+  ADD(harmless, canele_setting_help, Any<int>{0});
+  ADD(refused, canele_setting_read, Optional<canele_engine_t*>{e}, Any<int>{0}, text, std::size_t{sizeof text}, need);
   ADD(refused, canele_counters_json, e, text, std::size_t{sizeof text}, need);
   ADD(refused, canele_info_json, Optional<canele_engine_t*>{e}, text, std::size_t{sizeof text}, need);
   ADD(refused, canele_report, e, text, std::size_t{sizeof text}, need);

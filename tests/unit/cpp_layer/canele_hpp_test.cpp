@@ -12,6 +12,7 @@
 #include <canele/active.hpp>
 #include <canele/canele.hpp>
 #include <canele/job.hpp>
+#include <canele/settings.hpp>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -305,6 +306,21 @@ TEST_F(CppLayer, ReportsAreWholeJson) {
     EXPECT_EQ(text.front(), '{');
     EXPECT_EQ(text.back(), '}');
   }
+}
+
+TEST_F(CppLayer, SettingsCanBeRead) {
+  ASSERT_GT(canele_setting_count(), 20);
+  for (int i = 0; i < canele_setting_count(); ++i) {
+    EXPECT_GT(std::string(canele_setting_help(i)).size(), 20U) << canele_setting_name(i);
+    const std::string value = canele::setting(engine, i);
+    EXPECT_TRUE(canele_setting_name(i) != std::string("STRATEGY") || value == "aggregate") << value;
+  }
+  EXPECT_EQ(canele_setting_name(canele_setting_count()), nullptr);
+  EXPECT_EQ(canele_setting_help(-1), nullptr);
+  EXPECT_THROW(canele::setting(engine, canele_setting_count()), canele::error);
+  std::size_t needed = 0;
+  EXPECT_EQ(canele_setting_read(nullptr, 0, nullptr, 0, &needed), CANELE_ENOMEM);
+  EXPECT_GT(needed, 1U);
 }
 
 TEST(CppLayerStart, AWrongSettingIsAnError) {
