@@ -289,12 +289,13 @@ static void errors(void) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   CHECK_EQ(class_of(MPI_Psend_init(out, -1, 1, MPI_CHAR, 0, 0, comm, info, &send)), MPI_ERR_ARG);
   CHECK_EQ(class_of(MPI_Psend_init(out, 1, -1, MPI_CHAR, 0, 0, comm, info, &send)), MPI_ERR_COUNT);
+  CHECK_EQ(class_of(MPI_Psend_init(out, 0, -1, MPI_CHAR, 0, 0, comm, info, &send)), MPI_ERR_COUNT);
   CHECK_EQ(class_of(MPI_Psend_init(out, 1, 1, MPI_CHAR, 1, 0, comm, info, &send)), MPI_ERR_RANK);
   CHECK_EQ(class_of(MPI_Precv_init(in, 1, 1, MPI_CHAR, MPI_ANY_SOURCE, 0, comm, info, &receive)), MPI_ERR_RANK);
   CHECK_EQ(class_of(MPI_Precv_init(in, 1, 1, MPI_CHAR, 0, MPI_ANY_TAG, comm, info, &receive)), MPI_ERR_TAG);
-  CHECK_EQ(class_of(MPI_Psend_init_c(out, 4, (MPI_Count)1 << 62, MPI_CHAR, 0, 0, comm, info, &send)), MPI_ERR_COUNT);
-  MPI_Psend_init_c(out, 4, 2, MPI_CHAR, 0, 0, comm, info, &send);
-  MPI_Precv_init_c(in, 4, 1, MPI_CHAR, 0, 0, comm, info, &receive);
+  CHECK_EQ(class_of(MPI_Psend_init(out, 4, (MPI_Count)1 << 62, MPI_CHAR, 0, 0, comm, info, &send)), MPI_ERR_COUNT);
+  MPI_Psend_init(out, 4, 2, MPI_CHAR, 0, 0, comm, info, &send);
+  MPI_Precv_init(in, 4, 1, MPI_CHAR, 0, 0, comm, info, &receive);
   CHECK_EQ(class_of(MPI_Pready(0, send)), MPI_ERR_REQUEST); /* inactive */
   CHECK_EQ(class_of(MPI_Pready(0, none)), MPI_ERR_REQUEST);
   MPI_Start(&send);

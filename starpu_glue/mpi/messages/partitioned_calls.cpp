@@ -17,6 +17,7 @@ namespace {
 /// Describes the whole message.
 int get_partitions(const void* memory, int partitions, MPI_Count count, Type& type, Buffer* buffer) {
   std::int64_t elements = 0;
+  if (count < 0) return fail(MPI_ERR_COUNT, "count is %lld; expected: at least 0", static_cast<long long>(count));
   if (__builtin_mul_overflow(count, partitions, &elements))
     return fail(MPI_ERR_COUNT, "%d partitions of %lld elements each are more than memory can hold", partitions,
                 static_cast<long long>(count));
