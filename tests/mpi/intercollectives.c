@@ -279,6 +279,22 @@ static void many_at_once(void) {
   }
 }
 
+/* MPI_Request_get_status delivers a result once. */
+static void looked_at(MPI_Datatype gap) {
+  int out[20], in[20], done = 0;
+  MPI_Op op;
+  MPI_Request request;
+  MPI_Op_create(add_first, 1, &op);
+  fill_own(out, 20);
+  MPI_Iallreduce(out, in, 10, gap, op, sides_.inter, &request);
+  MPI_Op_free(&op);
+  for (; !done; sched_yield()) CHECK_EQ(MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  for (int i = 0; i < 10; ++i) CHECK_EQ(in[2 * i], sum_of_others(2 * i));
+  in[0] = -5;
+  CHECK_EQ(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  CHECK_EQ(in[0], -5);
+}
+
 #if MPI_VERSION >= 4 || defined(CANELE_MPI)
 /* Arrays of large counts. */
 static void large_counts(void) {
@@ -381,6 +397,7 @@ int main(int argc, char **argv) {
       reductions_with_gaps(gap);
     }
     many_at_once();
+    looked_at(gap);
     since_mpi_4();
     MPI_Barrier(sides_.inter);
     free_sides(&sides_);

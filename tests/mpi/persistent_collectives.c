@@ -221,6 +221,41 @@ static void one_rank_fails(void) {
   MPI_Comm_free(&comm);
 }
 
+#ifdef CANELE_MPI /* other MPIs may wait for ever */
+static int outcome_of(int code, MPI_Request *request) {
+  if (code != MPI_SUCCESS) return code;
+  code = MPI_Start(request);
+  if (code == MPI_SUCCESS) code = MPI_Wait(request, MPI_STATUS_IGNORE);
+  MPI_Request_free(request);
+  return code;
+}
+
+/* The arguments of a rank contradict each other. Starts of the others do not wait for it. */
+static void one_rank_contradicts_itself(void) {
+  int in[128] = {0}, out[128], one = 1, sum = 0;
+  const int odd = rank_ == 0, periodic = 1;
+  MPI_Comm comm, ring;
+  MPI_Request request;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  int code = MPI_Alltoall_init(in, odd ? 2 : 1, MPI_INT, out, 1, MPI_INT, comm, MPI_INFO_NULL, &request);
+  if (odd) CHECK_EQ(class_of(code), MPI_ERR_TRUNCATE);
+  CHECK(outcome_of(code, &request) != MPI_SUCCESS);
+  code = MPI_Allreduce_init(&one, &sum, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &request);
+  CHECK_EQ(outcome_of(code, &request), MPI_SUCCESS);
+  CHECK_EQ(sum, size_);
+  /* Also if it is its own neighbour. */
+  MPI_Cart_create(MPI_COMM_SELF, 1, &one, &periodic, 0, &ring);
+  MPI_Comm_set_errhandler(ring, MPI_ERRORS_RETURN);
+  code = MPI_Neighbor_alltoall_init(in, 2, MPI_INT, out, 1, MPI_INT, ring, MPI_INFO_NULL, &request);
+  CHECK_EQ(class_of(code), MPI_ERR_TRUNCATE);
+  MPI_Comm_free(&ring);
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+  CHECK_EQ(sum, size_);
+  MPI_Comm_free(&comm);
+}
+#endif
+
 /* Each of the functions for neighbours, in a ring, with data that has gaps on one side. */
 static void neighbors(void) {
   enum { FORMS = 10 };
@@ -307,6 +342,9 @@ int main(int argc, char **argv) {
   looked_at();
   errors();
   one_rank_fails();
+#ifdef CANELE_MPI
+  one_rank_contradicts_itself();
+#endif
   neighbors();
   strict_order();
   left_over();

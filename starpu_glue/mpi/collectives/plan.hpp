@@ -61,9 +61,10 @@ struct Plan {
   Communicator& comm;
   Staging* staging;
   std::unique_ptr<PlannedWork>* made;
+  bool* is_skipped;
 
-  /// Nothing has begun.
-  void skip(int) const {}
+  /// Notes that this rank cannot take part in any start.
+  void skip(int) const { *is_skipped = true; }
   template <class Begin>
   int begin(Begin begin) const {
     *made = std::make_unique<Planned<Begin>>(comm, std::move(begin));
@@ -74,6 +75,10 @@ struct Plan {
     return begin([data, call](const Execution& at) { return call(data, at); });
   }
 };
+
+/// Ends the group that a persistent collective would have had, so that starts of other ranks fail. They cannot wait for
+/// this rank, which has no request. Without a label, the group is that of other collectives, too, and stays.
+void revoke_group(Communicator& comm, const std::string& label);
 
 /// Makes the inactive request of a persistent collective. plan(const Plan&) returns an MPI code. Throws std::bad_alloc
 /// if it has had no effect.
@@ -87,7 +92,9 @@ int make_planned(Communicator& comm, MakePlan plan, MPI_Request* handle) {
   request->staging.keep();
   try {
     std::unique_ptr<PlannedWork> work;
-    code = plan(Plan{comm, &request->staging, &work});
+    bool is_skipped = false;
+    code = plan(Plan{comm, &request->staging, &work, &is_skipped});
+    if (is_skipped) revoke_group(comm, label);
     if (code == MPI_SUCCESS) code = work->open_group(label);
     request->work = work.release();
   } catch (const std::bad_alloc&) {
