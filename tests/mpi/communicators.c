@@ -309,6 +309,33 @@ static void freed_early(void) {
   CHECK_EQ(value, before);
 }
 
+/* Every rank counts itself before the call. So after the call, all of them have been counted. */
+static void disconnected(void) {
+  int *count = NULL, seen = 0;
+  const int one = 1;
+  MPI_Win window;
+  MPI_Win_allocate(rank_ == 0 ? sizeof *count : 0, sizeof *count, MPI_INFO_NULL, MPI_COMM_WORLD, &count, &window);
+  if (rank_ == 0) *count = 0;
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock_all(0, window);
+  MPI_Comm copy;
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  MPI_Accumulate(&one, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_SUM, window);
+  MPI_Win_flush(0, window);
+  CHECK(MPI_Comm_disconnect(&copy) == MPI_SUCCESS && copy == MPI_COMM_NULL);
+  MPI_Fetch_and_op(NULL, &seen, MPI_INT, 0, 0, MPI_NO_OP, window);
+  MPI_Win_flush(0, window);
+  CHECK(seen == size_);
+  MPI_Win_unlock_all(window);
+  MPI_Win_free(&window);
+
+  MPI_Comm world = MPI_COMM_WORLD, parent;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  CHECK(class_of(MPI_Comm_disconnect(&world)) == MPI_ERR_COMM);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  CHECK(MPI_Comm_get_parent(&parent) == MPI_SUCCESS && parent == MPI_COMM_NULL);
+}
+
 static void many(void) {
   MPI_Comm copies[20];
   for (int round = 0; round < 5; ++round) {
@@ -341,6 +368,10 @@ static void properties(void) {
   CHECK(flag && *bound != MPI_PROC_NULL);
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_LASTUSEDCODE, &bound, &flag);
   CHECK(flag && *bound >= MPI_ERR_LASTCODE);
+#ifdef CANELE_MPI /* others know of more processors, or of none */
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, &bound, &flag);
+  CHECK(flag && *bound == size_);
+#endif
   CHECK(MPI_Comm_f2c(MPI_Comm_c2f(copy)) == copy);
   talk(copy, &rank_);
   MPI_Comm_free(&copy);
@@ -436,6 +467,7 @@ int main(int argc, char **argv) {
   created();
   split_by_type();
   freed_early();
+  disconnected();
   many();
   idup();
   hints();

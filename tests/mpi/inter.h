@@ -22,7 +22,9 @@ static inline int group_of(int kind, int rank) {
 }
 
 static inline struct sides make_sides(int kind) {
-  struct sides made = {.upper = group_of(kind, rank_)};
+  struct sides made;
+  memset(&made, 0, sizeof made);
+  made.upper = group_of(kind, rank_);
   const int step = kind == 2 ? -1 : 1;
   for (int i = 0; i < size_; ++i) {
     const int rank = step > 0 ? i : size_ - 1 - i;

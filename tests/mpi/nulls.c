@@ -95,6 +95,8 @@ static void communicators(void) {
   REFUSED(MPI_Intercomm_create(world, 0, world, 0, 0, NULL));
   REFUSED(MPI_Intercomm_merge(world, 0, NULL));
   REFUSED(MPI_Comm_free(NULL));
+  REFUSED(MPI_Comm_disconnect(NULL));
+  REFUSED(MPI_Comm_get_parent(NULL));
   REFUSED(MPI_Comm_compare(world, world, NULL));
   REFUSED(MPI_Comm_group(world, NULL));
   REFUSED(MPI_Comm_set_name(world, NULL));

@@ -78,11 +78,19 @@ static void persistent_neighbors(void) {
   MPI_Comm_free(&ring);
 }
 
+/* Of the header of the ABI's authors only. */
+int MPI_Psend_init_c(const void *data, int partitions, MPI_Count count, MPI_Datatype type, int to, int tag,
+                     MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Precv_init_c(void *data, int partitions, MPI_Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                     MPI_Info info, MPI_Request *request);
+
 static void partitioned(void) {
   const MPI_Comm world = MPI_COMM_WORLD;
   MPI_Request request;
   REFUSED(MPI_Psend_init(&value, 1, 1, MPI_INT, 0, 0, world, MPI_INFO_NULL, NULL));
   REFUSED(MPI_Precv_init(&value, 1, 1, MPI_INT, 0, 0, world, MPI_INFO_NULL, NULL));
+  REFUSED(MPI_Psend_init_c(&value, 1, 1, MPI_INT, 0, 0, world, MPI_INFO_NULL, NULL));
+  REFUSED(MPI_Precv_init_c(&value, 1, 1, MPI_INT, 0, 0, world, MPI_INFO_NULL, NULL));
   MPI_Psend_init(&value, 1, 1, MPI_INT, 0, 0, world, MPI_INFO_NULL, &request);
   REFUSED(MPI_Pready_list(1, NULL, request));
   REFUSED(MPI_Parrived(request, 0, NULL));

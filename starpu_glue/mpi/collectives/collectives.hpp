@@ -18,9 +18,6 @@
 
 namespace canele::mpi {
 
-/// Makes the engine carry out a collective on the calling thread.
-inline constexpr canele_collective_options_t blocking_options = {sizeof(canele_collective_options_t), 0, 0, 0, 0, 0, 1};
-
 [[gnu::cold]] int from_collective_error(int error);
 /// Translates the engine's result: whether the collective has started or, for a blocking one, how it has ended.
 [[gnu::always_inline]] inline int from_collective(int error) {

@@ -16,6 +16,12 @@ namespace {
 
 bool is_predefined_keyval(int keyval) { return keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE; }
 
+/// Returns where the number of ranks of the job stands.
+const int* universe_size() {
+  static const int size = canele_size(engine());
+  return &size;
+}
+
 /// Returns the value of an attribute that all communicators have; nullptr if it is none of them.
 const int* predefined_attribute(int keyval) {
   static constexpr int tag_upper_bound = INT_MAX, io = MPI_ANY_SOURCE, host = MPI_PROC_NULL, wtime_is_global = 0;
@@ -30,6 +36,8 @@ const int* predefined_attribute(int keyval) {
       return &wtime_is_global;
     case MPI_LASTUSEDCODE:
       return last_used_code();
+    case MPI_UNIVERSE_SIZE:  // no rank can be added
+      return universe_size();
     default:
       return nullptr;
   }

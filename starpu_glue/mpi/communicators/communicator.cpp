@@ -53,6 +53,14 @@ int create_predefined(canele_engine_t* engine, RanksPointer ranks, int rank, MPI
   return MPI_SUCCESS;
 }
 
+/// Finds a communicator that the program has made.
+int get_own_communicator(MPI_Comm handle, Communicator** found) {
+  const int code = get_communicator(handle, found);
+  if (code == MPI_SUCCESS && (handle == MPI_COMM_WORLD || handle == MPI_COMM_SELF))
+    return fail(MPI_ERR_COMM, "MPI_COMM_WORLD and MPI_COMM_SELF cannot be freed");
+  return code;
+}
+
 }  // namespace
 
 Communicator::Communicator(RanksPointer ranks, int rank, std::string label, std::unique_ptr<Inter> inter)
@@ -308,10 +316,7 @@ void forget_communicators() {
 
 int free_communicator(MPI_Comm* handle) {
   Communicator* comm = nullptr;
-  if (const int code = get_communicator(*handle, &comm); code != MPI_SUCCESS) return code;
-  if (*handle == MPI_COMM_WORLD || *handle == MPI_COMM_SELF) {
-    return fail(MPI_ERR_COMM, "MPI_COMM_WORLD and MPI_COMM_SELF cannot be freed");
-  }
+  if (const int code = get_own_communicator(*handle, &comm); code != MPI_SUCCESS) return code;
   if (comm->attributes().any()) {
     if (const int code = comm->attributes().remove_all(*handle); code != MPI_SUCCESS) return code;
   }
@@ -320,6 +325,13 @@ int free_communicator(MPI_Comm* handle) {
   *handle = MPI_COMM_NULL;
   comm->drop_reference();
   return MPI_SUCCESS;
+}
+
+int disconnect_communicator(MPI_Comm* handle) {
+  Communicator* comm = nullptr;
+  if (const int code = get_own_communicator(*handle, &comm); code != MPI_SUCCESS) return code;
+  const int code = from_engine(canele_ibarrier(comm->group(), &blocking_options, nullptr));
+  return code == MPI_SUCCESS ? free_communicator(handle) : code;
 }
 
 int delete_attributes_of_self() {

@@ -56,6 +56,9 @@ namespace canele::mpi {
 
 struct Topology;
 
+/// Makes the engine carry out a collective on the calling thread.
+inline constexpr canele_collective_options_t blocking_options = {sizeof(canele_collective_options_t), 0, 0, 0, 0, 0, 1};
+
 /// What only an intercommunicator has. Positions are those in the engine's group of all its ranks.
 struct Inter {
   RanksPointer own;                          ///< the ranks of the local group
@@ -255,6 +258,8 @@ void forget_communicators();
 /// Deletes the attributes, waits for the buffered messages of its own memory, and frees the handle. The communicator
 /// ends later.
 int free_communicator(MPI_Comm* handle);
+/// Frees it when all of its ranks have called this. Blocks.
+int disconnect_communicator(MPI_Comm* handle);
 /// Deletes the attributes of MPI_COMM_SELF, with which MPI_Finalize begins. Returns an MPI code.
 int delete_attributes_of_self();
 

@@ -74,6 +74,14 @@ int comm_create_group(Communicator& comm, const RanksPointer& group, int tag, MP
 
 int comm_free(MPI_Comm* comm) { return free_communicator(comm); }
 
+int comm_disconnect(MPI_Comm* comm) { return disconnect_communicator(comm); }
+
+/// No function here creates processes, so no process has a parent.
+int comm_get_parent(MPI_Comm* parent) {
+  *parent = MPI_COMM_NULL;
+  return MPI_SUCCESS;
+}
+
 int comm_compare(Communicator& comm1, Communicator& comm2, int* result) {
   if (&comm1 == &comm2) {
     *result = MPI_IDENT;

@@ -6,6 +6,12 @@
 #ifndef CANELE_MPI_TOOLS_H
 #define CANELE_MPI_TOOLS_H
 
+#include "mpi_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct MPI_ABI_T_enum *MPI_T_enum;
 typedef struct MPI_ABI_T_cvar_handle *MPI_T_cvar_handle;
 typedef struct MPI_ABI_T_pvar_handle *MPI_T_pvar_handle;
@@ -101,5 +107,9 @@ typedef void MPI_T_event_dropped_cb_function(MPI_Count count, MPI_T_event_regist
 #define MPI_T_PVAR_CLASS_AGGREGATE 8
 #define MPI_T_PVAR_CLASS_TIMER 9
 #define MPI_T_PVAR_CLASS_GENERIC 10
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

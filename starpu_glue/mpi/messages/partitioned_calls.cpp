@@ -82,6 +82,16 @@ int precv_init(void* buf, int partitions, MPI_Count count, Type& datatype, int d
   return make_partitioned(from, true, std::make_unique<PartitionedReceive>(from, buffer, partitions), info, request);
 }
 
+int psend_init_c(const void* buf, int partitions, MPI_Count count, Type& datatype, int dest, int tag,
+                 Communicator& comm, MPI_Info info, MPI_Request* request) {
+  return psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request);
+}
+
+int precv_init_c(void* buf, int partitions, MPI_Count count, Type& datatype, int dest, int tag, Communicator& comm,
+                 MPI_Info info, MPI_Request* request) {
+  return precv_init(buf, partitions, count, datatype, dest, tag, comm, info, request);
+}
+
 int pready(int partition, MPI_Request request) { return pready_range(partition, partition, request); }
 
 int pready_range(int partition_low, int partition_high, MPI_Request request) {

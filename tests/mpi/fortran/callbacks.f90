@@ -277,7 +277,7 @@ contains
     call MPI_Session_get_num_psets(session, MPI_INFO_NULL, sets, ierror)
     call check(sets >= 2, 66)
     length = 0
-    name = 'as was'
+    name = 'as wa'
     call MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, length, name, ierror)
     call check(length == len('mpi://WORLD') .and. name == 'as wa', 67)
     call MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, length, name, ierror)

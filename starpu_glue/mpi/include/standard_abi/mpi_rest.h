@@ -6,7 +6,12 @@
 #ifndef CANELE_MPI_REST_H
 #define CANELE_MPI_REST_H
 
-typedef void MPI_User_function_c(void *in, void *inout, MPI_Count *count, MPI_Datatype *datatype);
+#include "../mpi_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef void MPI_File_errhandler_function(MPI_File *file, int *code, ...);
 typedef MPI_Comm_errhandler_function MPI_Comm_errhandler_fn; /* deprecated names */
 typedef MPI_File_errhandler_function MPI_File_errhandler_fn;
@@ -44,5 +49,9 @@ typedef int MPI_Datarep_conversion_function_c(void *userbuf, MPI_Datatype dataty
 #define MPI_SEEK_CUR 401
 #define MPI_SEEK_END 402
 #define MPI_SEEK_SET 403
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
