@@ -515,7 +515,9 @@ int run_probe(canele_session_t* session, int source, uint64_t tag, uint64_t mask
   engine.submit(op);
   await(engine, op);
   engine.after_submit();
-  if (op.status.error != CANELE_OK) return error(op.status.error, "probe: no memory to index the messages that wait");
+  if (op.status.error == CANELE_ENOMEM) return error(CANELE_ENOMEM, "probe: no memory to index the messages that wait");
+  if (op.status.error != CANELE_OK)
+    return error(op.status.error, "probe of rank " + std::to_string(source) + ", which is lost");
   *found = op.found ? 1 : 0;
   if (op.found && status != nullptr) *status = op.status;
   if (!op.found && did == 0) engine.progress.empty_polls.found_nothing();

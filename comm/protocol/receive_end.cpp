@@ -63,6 +63,14 @@ void cancel(Context& context, Request& request) {
   }
 }
 
+/// Returns why no message can come from a rank any more, or CANELE_OK. Opens the connection in the background.
+static int error_of_source(Context& context, int source) CANELE_UNDER_LOCK {
+  const Peer& peer = context.peer(source);
+  if (!peer.disconnected()) return CANELE_OK;
+  CANELE_COVER_RARE(probe_of_disconnected);
+  return peer.error;
+}
+
 void probe(Context& context, ProbeOp& op) {
   Session& session = *op.session;
   UnexpectedNode* node = nullptr;
@@ -76,6 +84,7 @@ void probe(Context& context, ProbeOp& op) {
   op.found = node != nullptr;
   if (node == nullptr) {
     credit_receiver::missed(context, session, op.source, op.tag, op.mask);
+    if (op.source != rank_any) op.status.error = error_of_source(context, op.source);
   } else {
     auto& message = static_cast<Message&>(*node);
     op.status = {CANELE_OK, message.source, message.tag, message.length(), 0};

@@ -74,6 +74,19 @@ class Deaths(unittest.TestCase):
         self.assertRegex(result.stderr, r"a StarPU receive from rank \d \(tag 8, 100 bytes\) failed: .*longer")
 
 
+class Survivors(unittest.TestCase):
+    """A rank is killed: the others get errors for what needs it, and do the rest."""
+
+    def test_any_victim(self):
+        for driver in ("shm", "tcp"):
+            for victim in range(4):
+                with self.subTest(driver=driver, victim=victim):
+                    result = run(RUN, "--keep-going", "-n", "4", os.path.join(BIN, "mpi_survivors"), str(victim),
+                                 env={**os.environ, "CANELE_DRIVERS": driver})
+                    survivors = sorted(re.findall(r"rank (\d) has survived", result.stdout))
+                    self.assertEqual(survivors, [str(rank) for rank in range(4) if rank != victim], result.stderr)
+
+
 class Apart(unittest.TestCase):
     """Ranks that cannot map memory of each other, as on several hosts: each has its own numbers of processes."""
 

@@ -116,6 +116,8 @@ int class_of(int error) {
       return MPI_ERR_RMA_RANGE;
     case CANELE_EREVOKED:
       return MPI_ERR_RMA_ATTACH;
+    case CANELE_EPEER:
+      return MPI_ERR_PROC_ABORTED;
     default:
       return MPI_ERR_OTHER;
   }

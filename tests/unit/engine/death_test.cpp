@@ -105,6 +105,38 @@ TEST_P(Death, EndsWhatWaitsForAPeerThatIsNotConnectedYet) {
   EXPECT_EQ(times_told, 0);
 }
 
+TEST_P(Death, IsToldToAProbeAfterTheMessagesThatHadCome) {
+  canele_request_t send{}, receive{};
+  canele_status_t status{};
+  int value = 7, found = 0;
+  ASSERT_EQ(canele_isend(s_[1], 0, 1, &value, sizeof value, &send), CANELE_OK);
+  ASSERT_TRUE(job_->finish(send));
+  ASSERT_TRUE(job_->until(
+      [&] { return canele_iprobe(s_[0], 1, 1, CANELE_TAG_EXACT, &found, &status) == CANELE_OK && found == 1; }));
+  still_busy = false;
+  launcher_says_that_rank_1_died();
+  some_steps();
+  if (sees_deaths) return;  // the driver's connection still stands
+  EXPECT_EQ(canele_improbe(s_[0], 1, 1, CANELE_TAG_EXACT, &found, &receive, &status), CANELE_OK);
+  ASSERT_EQ(found, 1);
+  const canele_data_t data = canele_data_contiguous(&value, sizeof value);
+  EXPECT_EQ(canele_receive_bind(&receive, &data), CANELE_OK);
+  found = 5;
+  EXPECT_EQ(canele_iprobe(s_[0], 1, 1, CANELE_TAG_EXACT, &found, &status), CANELE_EPEER);
+  EXPECT_EQ(canele_improbe(s_[0], 1, 1, CANELE_TAG_EXACT, &found, &receive, &status), CANELE_EPEER);
+  EXPECT_EQ(canele_iprobe(s_[0], 1, 1, CANELE_TAG_ANY, &found, &status), CANELE_EPEER);
+  EXPECT_EQ(found, 5);
+  EXPECT_EQ(canele_iprobe(s_[0], CANELE_ANY_SOURCE, 1, CANELE_TAG_EXACT, &found, &status), CANELE_OK);
+  EXPECT_EQ(found, 0);
+}
+
+TEST_P(Death, IsToldToTheProbeOfAPeerThatIsNotConnectedYet) {
+  int found = 0;
+  EXPECT_EQ(canele_iprobe(s_[0], 1, 1, CANELE_TAG_EXACT, &found, nullptr), CANELE_OK);
+  launcher_says_that_rank_1_died();
+  EXPECT_EQ(canele_iprobe(s_[0], 1, 1, CANELE_TAG_EXACT, &found, nullptr), CANELE_EPEER);
+}
+
 TEST_P(Death, IsToldToTheDriverOfAConnectionThatComesAfterwards) {
   canele_request_t send{};
   int value = 7;
