@@ -3,6 +3,7 @@
 // Communicators: sessions and groups, handles. Look-ups take no lock.
 #include "starpu_glue/mpi/communicators/communicator.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -199,7 +200,8 @@ int Communicator::open_group(Members members, const std::string& label, canele_g
 
 void Communicator::close_group(canele_group_t* group) {
   const std::lock_guard guard(lock);
-  if (std::erase(more_groups_, group) > 0) canele_group_destroy(group);
+  const auto found = std::find(more_groups_.begin(), more_groups_.end(), group);
+  if (found != more_groups_.end() && canele_group_destroy(group) == CANELE_OK) more_groups_.erase(found);
 }
 
 void Communicator::name(char* text, int* length) const {

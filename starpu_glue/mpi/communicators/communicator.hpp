@@ -112,7 +112,7 @@ class Communicator {
   /// Opens a group like group() or, of an intercommunicator, like inter()->group, which the communicator owns. Without
   /// a label it returns those. Returns an MPI code. Throws std::bad_alloc.
   int open_group(Members members, const std::string& label, canele_group_t** group);
-  /// Closes a group of open_group(), or nothing if it is null.
+  /// Closes a group of open_group(), or nothing if it is null. A group that is busy stays until the communicator ends.
   void close_group(canele_group_t* group);
   /// Opens the session for operations in which only some members take part; collectives need all. Returns an MPI code.
   int agreements(canele_session_t** session);
