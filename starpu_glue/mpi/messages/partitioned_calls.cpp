@@ -108,13 +108,18 @@ int pready_list(int length, const int array_of_partitions[], MPI_Request request
   return code;
 }
 
+/// Another thread may complete the request meanwhile.
 int parrived(MPI_Request request, int partition, int* flag) {
   Request* found = nullptr;
-  int code = get_active(request, &found);
-  if (code == MPI_SUCCESS && found != nullptr && !found->has(Request::persistent))
-    code = fail(MPI_ERR_REQUEST, "the request is not partitioned");
-  bool arrived = true;
-  if (code == MPI_SUCCESS && found != nullptr) code = found->work->has_arrived(partition, &arrived);
+  if (const int code = get_request(request, &found); code != MPI_SUCCESS) return code;
+  const std::uint8_t flags = found == nullptr ? std::uint8_t{Request::inactive} : found->flags_now();
+  if ((flags & Request::inactive) != 0) {
+    *flag = 1;
+    return MPI_SUCCESS;
+  }
+  if ((flags & Request::persistent) == 0) return fail(MPI_ERR_REQUEST, "the request is not partitioned");
+  bool arrived = false;
+  int code = found->work->has_arrived(partition, &arrived);
   if (code == MPI_SUCCESS && !arrived) {
     poll();
     code = found->work->has_arrived(partition, &arrived);

@@ -329,8 +329,8 @@ int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle
     if (code == MPI_SUCCESS) code = end;
   }
   if (request.has(Request::persistent)) {
-    note_end(request);
-    request.flags |= Request::inactive;
+    if (request.has(Request::profiled)) request.started.completed();
+    request.make_inactive();
     return code;
   }
   free_request(request);

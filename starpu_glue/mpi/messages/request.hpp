@@ -13,6 +13,7 @@
 #include <canele/canele.h>
 #include <mpi.h>
 
+#include <atomic>
 #include <memory>
 #include <type_traits>
 
@@ -79,6 +80,13 @@ struct RequestHead {
   }
   Communicator& comm() const { return *on.load(std::memory_order_relaxed); }
   bool has(Flag flag) const { return (flags & flag) != 0; }
+
+  /// Ends the use of a persistent request, while other threads may ask for `flags_now()`. They see what has arrived.
+  void make_inactive() {
+    const auto ended = static_cast<std::uint8_t>((flags & ~profiled) | inactive);
+    std::atomic_ref(flags).store(ended, std::memory_order_release);  // pairs with the acquire load in flags_now
+  }
+  std::uint8_t flags_now() { return std::atomic_ref(flags).load(std::memory_order_acquire); }
 };
 
 /// A request. For a collective, the transfer holds the engine's request only.
