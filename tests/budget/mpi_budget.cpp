@@ -28,6 +28,7 @@ struct World {
   MPI_Win window = MPI_WIN_NULL;  // of memory that is mapped
   char* memory = nullptr;
   std::int64_t sum = 0;
+  MPI_Request barrier{}, bcast{}, allreduce{};  // persistent
 };
 
 void receive(World& w) {
@@ -50,6 +51,31 @@ void allreduce(World& w) { MPI_Allreduce(w.out[0].data(), w.in[0].data(), 1, MPI
 void gather(World& w) { MPI_Gather(w.out[0].data(), 8, MPI_CHAR, w.in[0].data(), 8, MPI_CHAR, 0, MPI_COMM_WORLD); }
 void alltoall(World& w) { MPI_Alltoall(w.out[0].data(), 8, MPI_CHAR, w.in[0].data(), 8, MPI_CHAR, MPI_COMM_WORLD); }
 void barrier(World&) { MPI_Barrier(MPI_COMM_WORLD); }
+void ibarrier(World& w) {
+  MPI_Ibarrier(MPI_COMM_WORLD, &w.receives[0]);
+  MPI_Wait(&w.receives[0], MPI_STATUS_IGNORE);
+}
+void ibcast(World& w) {
+  MPI_Ibcast(w.out[0].data(), 8, MPI_CHAR, 0, MPI_COMM_WORLD, &w.receives[0]);
+  MPI_Wait(&w.receives[0], MPI_STATUS_IGNORE);
+}
+void iallreduce(World& w) {
+  MPI_Iallreduce(w.out[0].data(), w.in[0].data(), 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, &w.receives[0]);
+  MPI_Wait(&w.receives[0], MPI_STATUS_IGNORE);
+}
+void make_persistent(World& w) {
+  MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &w.barrier);
+  MPI_Bcast_init(w.out[0].data(), 8, MPI_CHAR, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &w.bcast);
+  MPI_Allreduce_init(w.out[0].data(), w.in[0].data(), 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                     &w.allreduce);
+}
+void start_and_wait(MPI_Request& request) {
+  MPI_Start(&request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+void start_barrier(World& w) { start_and_wait(w.barrier); }
+void start_bcast(World& w) { start_and_wait(w.bcast); }
+void start_allreduce(World& w) { start_and_wait(w.allreduce); }
 void receive_own(World& w) { MPI_Irecv(w.in[0].data(), 1, w.type, 0, 0, w.comm, &w.receives[0]); }
 void send_own(World& w) { MPI_Isend(w.out[0].data(), 1, w.type, 0, 0, w.comm, &w.sends[0]); }
 void wait_own(World& w) {
@@ -93,6 +119,14 @@ void count_all() {
     for (const Step<World>& step : collectives) step.run(w);
   }
   count("mpi-8", w, collectives, 1);
+  make_persistent(w);
+  const std::vector<Step<World>> later = {{"ibarrier", ibarrier},     {"start-barrier", start_barrier},
+                                          {"ibcast", ibcast},         {"start-bcast", start_bcast},
+                                          {"iallreduce", iallreduce}, {"start-allreduce", start_allreduce}};
+  for (int i = 0; i < 10; ++i) {
+    for (const Step<World>& step : later) step.run(w);
+  }
+  count("mpi-8", w, later, 1);
   count("mpi-own-8", w, own, 1);
   const std::vector<Step<World>> accesses = {
       {"put", put}, {"flush", flush}, {"get", get}, {"fetch-and-op", fetch_and_op}, {nullptr, check}};
@@ -105,6 +139,7 @@ void count_all() {
   MPI_Win_free(&w.window);
   MPI_Type_free(&w.type);
   MPI_Comm_free(&w.comm);
+  for (MPI_Request* request : {&w.barrier, &w.bcast, &w.allreduce}) MPI_Request_free(request);
 }
 
 }  // namespace

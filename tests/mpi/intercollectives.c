@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Collectives on intercommunicators, blocking and not: every root, blocks of equal and of different lengths, types with
- * gaps, operators that do not commute, groups that give nothing, many at a time.
+ * Collectives on intercommunicators, in all forms: every root, blocks of equal and of different lengths, types with
+ * gaps, operators that do not commute, groups that give nothing, many at a time, persistent ones in any order.
  */
 #include "inter.h"
 
@@ -49,7 +49,7 @@ static void rooted(int upper, int root, MPI_Datatype type, int stride) {
     places[r] = (n - 1 - r) * 40;
   }
   const int mine = sides_.rank + (sides_.rank > 0) * 3;
-  DO(Gatherv, gatherv, one, mine, type, all, counts, places, type, argument, inter);
+  DO_SMALL(Gatherv, gatherv, one, mine, type, all, counts, places, type, argument, inter);
   for (int r = 0; r < n && is_root; ++r) {
     for (int i = 0; i < counts[r]; ++i) CHECK_EQ(all[(places[r] + i) * stride], value_of(sides_.remote[r], i * stride));
     CHECK_EQ(all[(places[r] + counts[r]) * stride], -1);
@@ -62,7 +62,7 @@ static void rooted(int upper, int root, MPI_Datatype type, int stride) {
     CHECK_EQ(one[i * stride], value_of(root_world, (sides_.rank * count + i) * stride));
 
   memset(one, 0xff, sizeof one);
-  DO(Scatterv, scatterv, all, counts, places, type, one, mine, type, argument, inter);
+  DO_SMALL(Scatterv, scatterv, all, counts, places, type, one, mine, type, argument, inter);
   for (int i = 0; i < mine && !is_root && !is_idle; ++i)
     CHECK_EQ(one[i * stride], value_of(root_world, ((sides_.size - 1 - sides_.rank) * 40 + i) * stride));
   if (!is_root && !is_idle) CHECK_EQ(one[mine * stride], -1);
@@ -74,7 +74,7 @@ static void mutual(MPI_Datatype type, int stride) {
   const int n = sides_.remote_size, count = 15;
   static int one[LENGTH * 2], in[MOST * LENGTH * 2], in_counts[MOST], in_places[MOST];
 
-  DO(Barrier, barrier, inter);
+  DO_SMALL(Barrier, barrier, inter);
   fill_own(one, 2 * LENGTH);
   memset(in, 0xff, sizeof in);
   DO(Allgather, allgather, one, count, type, in, count, type, inter);
@@ -94,7 +94,7 @@ static void mutual(MPI_Datatype type, int stride) {
     in_counts[r] = 1 + sides_.remote[r] % 7;
     in_places[r] = r * 20;
   }
-  DO(Allgatherv, allgatherv, one, 1 + rank_ % 7, type, in, in_counts, in_places, type, inter);
+  DO_SMALL(Allgatherv, allgatherv, one, 1 + rank_ % 7, type, in, in_counts, in_places, type, inter);
   for (int r = 0; r < n; ++r) {
     for (int i = 0; i < in_counts[r]; ++i)
       CHECK_EQ(in[(in_places[r] + i) * stride], value_of(sides_.remote[r], i * stride));
@@ -127,7 +127,7 @@ static void alltoalls(MPI_Datatype type, int stride) {
     in_places[r] = r * 12;
     types[r] = type;
   }
-  DO(Alltoallv, alltoallv, all, counts, places, type, in, in_counts, in_places, type, inter);
+  DO_SMALL(Alltoallv, alltoallv, all, counts, places, type, in, in_counts, in_places, type, inter);
   for (int turn = 0; turn < 2; ++turn) {
     for (int r = 0; r < n; ++r) {
       for (int i = 0; i < in_counts[r]; ++i) {
@@ -144,7 +144,7 @@ static void alltoalls(MPI_Datatype type, int stride) {
       places[r] *= (int)extent;
       in_places[r] *= (int)extent;
     }
-    DO(Alltoallw, alltoallw, all, counts, places, types, in, in_counts, in_places, types, inter);
+    DO_SMALL(Alltoallw, alltoallw, all, counts, places, types, in, in_counts, in_places, types, inter);
   }
 }
 
@@ -229,10 +229,10 @@ static void reductions(MPI_Op op, MPI_Datatype matrix) {
   for (int r = 0; r < sides_.size; ++r) counts[r] = r == 0 ? 40 - (sides_.size - 1) * 2 : 2;
   const int first = sides_.rank == 0 ? 0 : counts[0] + (sides_.rank - 1) * 2;
   memset(in, 0xff, sizeof in);
-  DO(Reduce_scatter, reduce_scatter, out, in, counts, MPI_INT, MPI_SUM, inter);
+  DO_SMALL(Reduce_scatter, reduce_scatter, out, in, counts, MPI_INT, MPI_SUM, inter);
   for (int i = 0; i < counts[sides_.rank]; ++i) CHECK_EQ(in[i], sum_of_others(first + i));
   CHECK_EQ(in[counts[sides_.rank]], -1);
-  DO(Reduce_scatter, reduce_scatter, given, got, counts, matrix, op, inter);
+  DO_SMALL(Reduce_scatter, reduce_scatter, given, got, counts, matrix, op, inter);
   check_matrices(got, first, counts[sides_.rank]);
 }
 
@@ -279,6 +279,97 @@ static void many_at_once(void) {
   }
 }
 
+/* MPI_Request_get_status delivers a result once. */
+static void looked_at(MPI_Datatype gap) {
+  int out[20], in[20], done = 0;
+  MPI_Op op;
+  MPI_Request request;
+  MPI_Op_create(add_first, 1, &op);
+  fill_own(out, 20);
+  MPI_Iallreduce(out, in, 10, gap, op, sides_.inter, &request);
+  MPI_Op_free(&op);
+  for (; !done; sched_yield()) CHECK_EQ(MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  for (int i = 0; i < 10; ++i) CHECK_EQ(in[2 * i], sum_of_others(2 * i));
+  in[0] = -5;
+  CHECK_EQ(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  CHECK_EQ(in[0], -5);
+}
+
+#if MPI_VERSION >= 4 || defined(CANELE_MPI)
+/* Arrays of large counts. */
+static void large_counts(void) {
+  static int all[MOST * LENGTH], in[MOST * LENGTH];
+  MPI_Count counts[MOST], in_counts[MOST], own_counts[MOST];
+  MPI_Aint places[MOST], bytes[MOST];
+  MPI_Datatype types[MOST];
+  const int n = sides_.remote_size;
+  fill_own(all, MOST * LENGTH);
+  for (int r = 0; r < n; ++r) {
+    counts[r] = in_counts[r] = (rank_ + sides_.remote[r]) % 5;
+    places[r] = r * 10;
+    bytes[r] = r * 10 * (MPI_Aint)sizeof(int);
+    types[r] = MPI_INT;
+  }
+  for (int typed = 0; typed < 2; ++typed) {
+    memset(in, 0xff, sizeof in);
+    if (typed) {
+      MPI_Alltoallw_c(all, counts, bytes, types, in, in_counts, bytes, types, sides_.inter);
+    } else {
+      MPI_Alltoallv_c(all, counts, places, MPI_INT, in, in_counts, places, MPI_INT, sides_.inter);
+    }
+    for (int r = 0; r < n; ++r) {
+      for (int i = 0; i < 10; ++i)
+        CHECK_EQ(in[r * 10 + i], i < in_counts[r] ? value_of(sides_.remote[r], sides_.rank * 10 + i) : -1);
+    }
+  }
+  for (int r = 0; r < sides_.size; ++r) own_counts[r] = 2 * sides_.remote_size;
+  MPI_Reduce_scatter_c(all, in, own_counts, MPI_INT, MPI_SUM, sides_.inter);
+  for (int i = 0; i < 2 * n; ++i) CHECK_EQ(in[i], sum_of_others(sides_.rank * 2 * n + i));
+}
+
+/* Persistent ones, which each rank starts in another order, many times; their communicator is freed before. */
+static void persistent(int strict) {
+  enum { ALL = 6, ROUNDS = 5 };
+  static int out[LENGTH], told[4], sums[2][4], root_sum[4], share[2 * MOST], in[MOST];
+  const int n = sides_.remote_size, root = root_of(1, 0), count = 2 * n;
+  MPI_Comm comm;
+  MPI_Info info;
+  MPI_Request requests[ALL];
+  MPI_Info_create(&info);
+  if (strict) MPI_Info_set(info, "mpi_assert_strict_persistent_collective_ordering", "true");
+  MPI_Comm_dup_with_info(sides_.inter, info, &comm);
+  MPI_Info_free(&info);
+  MPI_Allreduce_init(out, sums[0], 4, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &requests[0]);
+  MPI_Bcast_init(root == MPI_ROOT ? out : told, 4, MPI_INT, root, comm, MPI_INFO_NULL, &requests[1]);
+  MPI_Reduce_init(out, root_sum, 4, MPI_INT, MPI_SUM, root, comm, MPI_INFO_NULL, &requests[2]);
+  MPI_Allreduce_init(out + 4, sums[1], 4, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &requests[3]);
+  MPI_Reduce_scatter_block_init(out, share, count, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &requests[4]);
+  MPI_Alltoall_init(out, 1, MPI_INT, in, 1, MPI_INT, comm, MPI_INFO_NULL, &requests[5]);
+  MPI_Comm_free(&comm);
+  for (int round = 0; round < ROUNDS; ++round) {
+    for (int i = 0; i < LENGTH; ++i) out[i] = value_of(rank_, i + round);
+    for (int i = 0; i < ALL; ++i) MPI_Start(&requests[strict ? i : (i * 5 + rank_ + round) % ALL]);
+    MPI_Waitall(ALL, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < 4; ++i) {
+      CHECK(sums[0][i] == sum_of_others(i + round) && sums[1][i] == sum_of_others(i + 4 + round));
+      if (root == MPI_ROOT) CHECK_EQ(root_sum[i], sum_of_others(i + round));
+      if (root >= 0) CHECK_EQ(told[i], value_of(sides_.remote[0], i + round));
+    }
+    for (int i = 0; i < count; ++i) CHECK_EQ(share[i], sum_of_others(sides_.rank * count + i + round));
+    for (int r = 0; r < n; ++r) CHECK_EQ(in[r], value_of(sides_.remote[r], sides_.rank + round));
+  }
+  for (int i = 0; i < ALL; ++i) MPI_Request_free(&requests[i]);
+}
+
+static void since_mpi_4(void) {
+  large_counts();
+  persistent(0);
+  persistent(1);
+}
+#else
+static void since_mpi_4(void) {}
+#endif
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   MPI_Datatype gap, matrix;
@@ -290,7 +381,7 @@ int main(int argc, char **argv) {
   MPI_Op_create(multiply, 0, &product);
   for (int kind = 0; kind < KINDS && size_ > 1; ++kind) {
     sides_ = make_sides(kind);
-    for (later_ = 0; later_ < 2; ++later_) {
+    for (form_ = 0; form_ < ALL_FORMS; ++form_) {
       for (int upper = 0; upper < 2; ++upper) {
         const int roots = sides_.upper == upper ? sides_.size : sides_.remote_size;
         for (int root = 0; root < roots; ++root) {
@@ -306,6 +397,8 @@ int main(int argc, char **argv) {
       reductions_with_gaps(gap);
     }
     many_at_once();
+    looked_at(gap);
+    since_mpi_4();
     MPI_Barrier(sides_.inter);
     free_sides(&sides_);
   }

@@ -326,7 +326,7 @@ static void made_meanwhile(void) {
 int main(int argc, char **argv) {
   start(&argc, &argv);
   CHECK(size_ <= RANKS);
-  later_ = 1;
+  form_ = 1;
   all_at_once(MPI_COMM_WORLD, MPI_COMM_SELF);
   made_meanwhile();
   beside_messages();

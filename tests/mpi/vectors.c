@@ -73,8 +73,8 @@ static void gatherv(MPI_Comm comm, int rank, int size, int root, int place, cons
     }
   }
   const int *counts = rank == root ? v_.counts : NULL, *displacements = rank == root ? v_.displacements : NULL;
-  DO(Gatherv, gatherv, here ? MPI_IN_PLACE : v_.mine, count, from->type, v_.all, counts, displacements, to->type, root,
-     comm);
+  DO_SMALL(Gatherv, gatherv, here ? MPI_IN_PLACE : v_.mine, count, from->type, v_.all, counts, displacements, to->type,
+           root, comm);
   CHECK(memcmp(v_.all, v_.expected, sizeof(int) * ROOM) == 0);
 }
 
@@ -89,8 +89,8 @@ static void scatterv(MPI_Comm comm, int rank, int size, int root, int place, con
   }
   for (int i = 0; i < count && !here; ++i) v_.expected[cell(to, 0, i)] = value(root, rank, i);
   const int *counts = rank == root ? v_.counts : NULL, *displacements = rank == root ? v_.displacements : NULL;
-  DO(Scatterv, scatterv, v_.all, counts, displacements, from->type, here ? MPI_IN_PLACE : v_.mine, count, to->type,
-     root, comm);
+  DO_SMALL(Scatterv, scatterv, v_.all, counts, displacements, from->type, here ? MPI_IN_PLACE : v_.mine, count,
+           to->type, root, comm);
   CHECK(memcmp(v_.mine, v_.expected, sizeof(int) * ROOM) == 0);
 }
 
@@ -105,8 +105,8 @@ static void allgatherv(MPI_Comm comm, int rank, int size, int place, const struc
   for (int peer = 0; peer < size; ++peer) {
     for (int i = 0; i < v_.counts[peer]; ++i) v_.expected[cell(to, v_.displacements[peer], i)] = value(peer, 0, i);
   }
-  DO(Allgatherv, allgatherv, place ? MPI_IN_PLACE : v_.mine, count, from->type, v_.all, v_.counts, v_.displacements,
-     to->type, comm);
+  DO_SMALL(Allgatherv, allgatherv, place ? MPI_IN_PLACE : v_.mine, count, from->type, v_.all, v_.counts,
+           v_.displacements, to->type, comm);
   CHECK(memcmp(v_.all, v_.expected, sizeof(int) * ROOM) == 0);
 }
 
@@ -136,8 +136,8 @@ static void alltoallv(MPI_Comm comm, int rank, int size, int place, const struct
       v_.expected[cell(to, displacements[peer], i)] = value(peer, rank, i);
     }
   }
-  DO(Alltoallv, alltoallv, place ? MPI_IN_PLACE : v_.mine, counts, displacements, from->type, v_.all, counts,
-     displacements, to->type, comm);
+  DO_SMALL(Alltoallv, alltoallv, place ? MPI_IN_PLACE : v_.mine, counts, displacements, from->type, v_.all, counts,
+           displacements, to->type, comm);
   CHECK(memcmp(v_.all, v_.expected, sizeof(int) * ROOM) == 0);
 }
 
@@ -161,8 +161,8 @@ static void alltoallw(MPI_Comm comm, int rank, int size, int place) {
       v_.expected[(size_t)first + cell(to, 0, i)] = value(peer, rank, i);
     }
   }
-  DO(Alltoallw, alltoallw, place ? MPI_IN_PLACE : v_.mine, counts, sent, send_types, v_.all, counts, received,
-     receive_types, comm);
+  DO_SMALL(Alltoallw, alltoallw, place ? MPI_IN_PLACE : v_.mine, counts, sent, send_types, v_.all, counts, received,
+           receive_types, comm);
   CHECK(memcmp(v_.all, v_.expected, sizeof(int) * ROOM) == 0);
 }
 
@@ -178,13 +178,13 @@ static void long_parts(MPI_Comm comm, int rank, int size) {
   int *mine = malloc(sizeof *mine * (size_t)(counts[rank] + 1)), *all = malloc(sizeof *all * (size_t)(total + 1));
   for (int i = 0; i < counts[rank]; ++i) mine[i] = value(rank, 1, i);
   for (int i = 0; i <= total; ++i) all[i] = NOTHING;
-  DO(Allgatherv, allgatherv, mine, counts[rank], MPI_INT, all, counts, displacements, MPI_INT, comm);
+  DO_SMALL(Allgatherv, allgatherv, mine, counts[rank], MPI_INT, all, counts, displacements, MPI_INT, comm);
   for (int peer = 0; peer < size; ++peer) {
     for (int i = 0; i < counts[peer]; ++i) CHECK_EQ(all[displacements[peer] + i], value(peer, 1, i));
   }
   CHECK_EQ(all[total], NOTHING);
   for (int i = 0; i < counts[rank]; ++i) mine[i] = NOTHING;
-  DO(Scatterv, scatterv, all, counts, displacements, MPI_INT, mine, counts[rank], MPI_INT, size - 1, comm);
+  DO_SMALL(Scatterv, scatterv, all, counts, displacements, MPI_INT, mine, counts[rank], MPI_INT, size - 1, comm);
   for (int i = 0; i < counts[rank]; ++i) CHECK_EQ(mine[i], value(rank, 1, i));
   free(mine);
   free(all);
@@ -198,7 +198,7 @@ static void negative_displacements(MPI_Comm comm, int rank, int size) {
     displacements[peer] = 2 * peer - size;
   }
   for (int i = 0; i < 2 * size; ++i) cells[i] = NOTHING;
-  DO(Allgatherv, allgatherv, &mine, 1, MPI_INT, cells + size, counts, displacements, MPI_INT, comm);
+  DO_SMALL(Allgatherv, allgatherv, &mine, 1, MPI_INT, cells + size, counts, displacements, MPI_INT, comm);
   for (int i = 0; i < 2 * size; ++i) CHECK_EQ(cells[i], i % 2 == 0 ? i / 2 + 100 : NOTHING);
 }
 
@@ -227,7 +227,7 @@ int main(int argc, char **argv) {
   v_.all = malloc(sizeof(int) * ROOM);
   v_.expected = malloc(sizeof(int) * ROOM);
   make_layouts();
-  on_all_communicators(everything);
+  on_all_communicators(SMALL_FORMS, everything);
   for (int i = 1; i < 3; ++i) MPI_Type_free(&layouts[i].type);
   free(v_.mine);
   free(v_.all);

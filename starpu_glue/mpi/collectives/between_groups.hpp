@@ -15,27 +15,22 @@
 // order, but messages of several reductions may arrive in any.
 #pragma once
 
-#include <new>
-
 #include "starpu_glue/mpi/collectives/collectives.hpp"
-#include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/core/objects.hpp"
 
 namespace canele::mpi {
 
 /// Returns the function for intercommunicators that belongs to one of the functions start_... of collectives.hpp, and
-/// has its arguments.
+/// has its arguments. `How` is Start or Plan.
+template <class How>
 AnyFunction find_between_groups(AnyFunction start);
 
-/// Starts a collective on an intercommunicator. `start` needs its request and its staging. Returns an MPI code.
-template <class... Parameters, class... Arguments>
-int start_between_groups(const Start& with, int (*start)(const Start&, Parameters...), const Arguments&... arguments) {
-  auto* const found = restore<int(const Start&, Parameters...)>(find_between_groups(erase(start)));
-  try {
-    return found(with, arguments...);
-  } catch (const std::bad_alloc&) {
-    return fail(MPI_ERR_NO_MEM, "no memory");
-  }
+/// Starts or plans a collective on a communicator of any kind. On an intercommunicator it needs its staging and, if it
+/// is started, a request. Returns an MPI code. Throws std::bad_alloc.
+template <class How, class... Parameters, class... Arguments>
+int start_anywhere(const How& how, int (*start)(const How&, Parameters...), const Arguments&... arguments) {
+  if (how.comm.inter() == nullptr) return start(how, arguments...);
+  return restore<int(const How&, Parameters...)>(find_between_groups<How>(erase(start)))(how, arguments...);
 }
 
 }  // namespace canele::mpi

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "starpu_glue/mpi/collectives/plan.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/messages/request.hpp"
 
@@ -40,28 +41,42 @@ struct Operands {
   std::size_t bytes() const { return count * op.element; }
 };
 
-class TwoSteps final : public Steps {
+/// The work of the request. If that is persistent, the steps are carried out at each start.
+class TwoSteps final : public PlannedWork {
  public:
-  TwoSteps(Request& request, Roles roles, const Operands& operands)
-      : request_(request),
+  TwoSteps(Communicator& comm, std::uint64_t tag, Roles roles, const Operands& operands)
+      : PlannedWork(comm, Members::own),
         roles_(std::move(roles)),
         operands_(operands),
-        tag_(kTagsOfReductions + request.comm().inter()->reductions.fetch_add(1)),
+        tag_(tag),
         own_(new char[roles_.contributes ? operands.bytes() : 0]),
         other_(new char[roles_.source >= 0 && !is_direct() ? operands.bytes() : 0]),
         sends_(new Transfer[roles_.destinations.size()]) {}
 
   /// Begins both steps. After an error nothing has begun.
-  int post() {
-    if (const int code = request_.comm().agreements(&session_); code != MPI_SUCCESS) return code;
-    if (const int code = hold(request_); code != MPI_SUCCESS) return code;
+  int start(Request& request) override {
+    request_ = &request;
+    request.flags |= Request::special;
+    if (const int code = comm_.agreements(&session_); code != MPI_SUCCESS) return code;
+    if (const int code = hold(request); code != MPI_SUCCESS) return code;
+    request.staging.fill();
+    code_ = MPI_SUCCESS;
+    pending_.store(1, std::memory_order_relaxed);
     if (roles_.source >= 0) post_receive();
     if (roles_.contributes) post_reduction();
     end_step();
     return MPI_SUCCESS;
   }
 
-  int outcome() const override {
+  int describe(const canele_status_t&, MPI_Status* status) override {
+    fill_empty_status(status);
+    const int code = outcome();
+    if (code == MPI_SUCCESS) request_->staging.deliver();
+    return code;
+  }
+
+ private:
+  int outcome() const {
     int code = code_;
     canele_status_t status{};
     if (code == MPI_SUCCESS && roles_.contributes) code = outcome_of(own_step_);
@@ -76,7 +91,6 @@ class TwoSteps final : public Steps {
     return code;
   }
 
- private:
   static int outcome_of(const canele_request_t& request) {
     canele_status_t status{};
     canele_request_status(&request, &status);
@@ -99,10 +113,9 @@ class TwoSteps final : public Steps {
   }
 
   void post_reduction() {
-    canele_group_t* const group = request_.comm().inter()->group;
-    const int error = roles_.own_root < 0 ? canele_iallreduce(group, operands_.input, own_.get(), operands_.count,
+    const int error = roles_.own_root < 0 ? canele_iallreduce(group_, operands_.input, own_.get(), operands_.count,
                                                               &operands_.op, nullptr, &own_step_)
-                                          : canele_ireduce(group, operands_.input, own_.get(), operands_.count,
+                                          : canele_ireduce(group_, operands_.input, own_.get(), operands_.count,
                                                            &operands_.op, roles_.own_root, nullptr, &own_step_);
     pending_.fetch_add(1, std::memory_order_relaxed);
     if (error == CANELE_OK) {
@@ -146,11 +159,11 @@ class TwoSteps final : public Steps {
 
   /// Called when a step has ended, and once when all have begun. The last call ends the request, and so this object.
   void end_step() {
-    Request& request = request_;
+    Request& request = *request_;
     if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) release(request);  // follows all steps of all threads
   }
 
-  Request& request_;
+  Request* request_ = nullptr;
   Roles roles_;
   Operands operands_;
   std::uint64_t tag_;
@@ -173,9 +186,7 @@ struct Asked {
   std::int64_t first, wanted;  ///< elements of the result that this rank wants
 };
 
-int check_arguments(const Asked& asked, const Roles& roles) {
-  if (asked.count < 0)
-    return fail(MPI_ERR_COUNT, "count is %lld; expected: at least 0", static_cast<long long>(asked.count));
+int check_buffers(const Asked& asked, const Roles& roles) {
   if ((roles.contributes && asked.send == MPI_IN_PLACE) || (roles.source >= 0 && asked.receive == MPI_IN_PLACE))
     return fail(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed on an intercommunicator");
   if (roles.contributes && roles.source >= 0 && asked.send == asked.receive && asked.count > 0)
@@ -183,32 +194,51 @@ int check_arguments(const Asked& asked, const Roles& roles) {
   return MPI_SUCCESS;
 }
 
-int start_steps(const Start& start, const Asked& asked, Roles roles) {
+/// Prepares the data of a rank that takes part.
+int take_operands(Staging& staging, const Asked& asked, const Roles& roles, Operands* operands) {
+  Buffer given;
+  Operator op;
+  int code = check_buffers(asked, roles);
+  if (code == MPI_SUCCESS) code = get_buffer(asked.send, asked.count, asked.type, &given);
+  if (code == MPI_SUCCESS) code = get_operator(asked.op, *given.type, &op);
+  if (code != MPI_SUCCESS) return code;
+  staging.combine_with(op, *given.type, &operands->op);
+  if (given.type->size != 0) {
+    operands->count = static_cast<std::size_t>(asked.count);
+    operands->first = static_cast<std::size_t>(asked.first) * operands->op.element;
+    operands->wanted = static_cast<std::size_t>(asked.wanted) * operands->op.element;
+  }
+  if (roles.contributes) code = staging.input_slots(given, &operands->input);
+  if (code != MPI_SUCCESS || roles.source < 0) return code;
+  const Buffer result{asked.receive, asked.wanted, given.type};
+  return staging.output_slots(result, asked.wanted, false, &operands->output);
+}
+
+int begin(const Start& start, std::unique_ptr<TwoSteps> steps) {
+  Request& request = Request::of(*start.request);
+  request.flags |= Request::special;
+  request.work = steps.get();
+  TwoSteps& begun = *steps.release();
+  const int code = begun.open_group("");
+  return code == MPI_SUCCESS ? begun.start(request) : code;
+}
+
+int begin(const Plan& plan, std::unique_ptr<TwoSteps> steps) {
+  *plan.made = std::move(steps);
+  return MPI_SUCCESS;
+}
+
+/// Returns the tag of the next reduction. All ranks count alike, also if their calls then fail.
+std::uint64_t next_tag(const Communicator& comm) { return kTagsOfReductions + comm.inter()->reductions.fetch_add(1); }
+
+template <class How>
+int start_steps(const How& start, std::uint64_t tag, const Asked& asked, Roles roles) {
   Operands operands;
   if (roles.contributes || roles.source >= 0) {
-    Buffer given;
-    Operator op;
-    int code = check_arguments(asked, roles);
-    if (code == MPI_SUCCESS) code = get_buffer(asked.send, 0, asked.type, &given);
-    if (code == MPI_SUCCESS) code = get_operator(asked.op, *given.type, &op);
+    const int code = take_operands(*start.staging, asked, roles, &operands);
     if (code != MPI_SUCCESS) return code;
-    given.count = asked.count;
-    start.staging->combine_with(op, *given.type, &operands.op);
-    operands.count = given.type->size == 0 ? 0 : static_cast<std::size_t>(asked.count);
-    if (roles.contributes) code = start.staging->input_slots(given, &operands.input);
-    if (code == MPI_SUCCESS && roles.source >= 0) {
-      const Buffer result{asked.receive, asked.wanted, given.type};
-      code = start.staging->output_slots(result, asked.wanted, false, &operands.output);
-    }
-    if (code != MPI_SUCCESS) return code;
-    const bool has_bytes = operands.count != 0;
-    operands.first = has_bytes ? static_cast<std::size_t>(asked.first) * operands.op.element : 0;
-    operands.wanted = has_bytes ? static_cast<std::size_t>(asked.wanted) * operands.op.element : 0;
   }
-  auto steps = std::make_unique<TwoSteps>(Request::of(*start.request), std::move(roles), operands);
-  TwoSteps& begun = *steps;
-  start.staging->keep(std::move(steps));
-  return begun.post();
+  return begin(start, std::make_unique<TwoSteps>(start.comm, tag, std::move(roles), operands));
 }
 
 /// All ranks of both groups want the result. A rank of one group has it from one rank of the other group.
@@ -224,39 +254,57 @@ Roles roles_of_all(const Communicator& comm) {
 
 }  // namespace
 
-int reduce_between(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
+template <class How>
+int reduce_between(const How& start, const void* send, void* receive, MPI_Count count, MPI_Datatype type, MPI_Op op,
                    int root) {
+  const std::uint64_t tag = next_tag(start.comm);
   if (const int code = check_root_between(start.comm, root); code != MPI_SUCCESS) return code;
   Roles roles;
   roles.own_root = 0;
   roles.contributes = root >= 0;
   if (root == MPI_ROOT) roles.source = start.comm.world_rank(0);
   if (root >= 0 && start.comm.rank() == 0) roles.destinations.push_back(start.comm.world_rank(root));
-  return start_steps(start, {send, receive, count, type, op, 0, count}, std::move(roles));
+  return start_steps(start, tag, {send, receive, count, type, op, 0, count}, std::move(roles));
 }
 
-int allreduce_between(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op) {
-  return start_steps(start, {send, receive, count, type, op, 0, count}, roles_of_all(start.comm));
+template <class How>
+int allreduce_between(const How& start, const void* send, void* receive, MPI_Count count, MPI_Datatype type,
+                      MPI_Op op) {
+  const std::uint64_t tag = next_tag(start.comm);
+  return start_steps(start, tag, {send, receive, count, type, op, 0, count}, roles_of_all(start.comm));
 }
 
-int reduce_scatter_between(const Start& start, const void* send, void* receive, const int* counts, MPI_Datatype type,
+template <class How>
+int reduce_scatter_between(const How& start, const void* send, void* receive, const Integers& counts, MPI_Datatype type,
                            MPI_Op op) {
-  if (counts == nullptr) return fail(MPI_ERR_ARG, "the array of counts is NULL");
+  const std::uint64_t tag = next_tag(start.comm);
+  std::vector<std::size_t> lengths;
   std::int64_t sum = 0, first = 0;
-  for (int rank = 0; rank < start.comm.own_ranks()->size(); ++rank) {
-    if (counts[rank] < 0) return fail(MPI_ERR_COUNT, "one of the counts is %d; expected: at least 0", counts[rank]);
-    if (rank == start.comm.rank()) first = sum;
-    sum += counts[rank];
-  }
-  return start_steps(start, {send, receive, sum, type, op, first, counts[start.comm.rank()]}, roles_of_all(start.comm));
+  const int code = take_counts(counts, start.comm.own_ranks()->size(), &lengths, &sum);
+  if (code != MPI_SUCCESS) return code;
+  const auto rank = static_cast<std::size_t>(start.comm.rank());
+  for (std::size_t i = 0; i < rank; ++i) first += counts[i];
+  return start_steps(start, tag, {send, receive, sum, type, op, first, counts[rank]}, roles_of_all(start.comm));
 }
 
-int reduce_scatter_block_between(const Start& start, const void* send, void* receive, int count, MPI_Datatype type,
+template <class How>
+int reduce_scatter_block_between(const How& start, const void* send, void* receive, MPI_Count count, MPI_Datatype type,
                                  MPI_Op op) {
-  const Communicator& comm = start.comm;
-  const std::int64_t all = std::int64_t{count} * comm.own_ranks()->size();
-  return start_steps(start, {send, receive, all, type, op, std::int64_t{count} * comm.rank(), count},
-                     roles_of_all(comm));
+  const std::uint64_t tag = next_tag(start.comm);
+  std::int64_t all = 0;
+  const int code = multiply_count(count, start.comm.own_ranks()->size(), &all);
+  if (code != MPI_SUCCESS) return code;
+  return start_steps(start, tag, {send, receive, all, type, op, count * start.comm.rank(), count},
+                     roles_of_all(start.comm));
 }
+
+#define CANELE_MPI_REDUCTIONS(How)                                                                            \
+  template int reduce_between(const How&, const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, int);          \
+  template int allreduce_between(const How&, const void*, void*, MPI_Count, MPI_Datatype, MPI_Op);            \
+  template int reduce_scatter_between(const How&, const void*, void*, const Integers&, MPI_Datatype, MPI_Op); \
+  template int reduce_scatter_block_between(const How&, const void*, void*, MPI_Count, MPI_Datatype, MPI_Op)
+
+CANELE_MPI_REDUCTIONS(Start);
+CANELE_MPI_REDUCTIONS(Plan);
 
 }  // namespace canele::mpi

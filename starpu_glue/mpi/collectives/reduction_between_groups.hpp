@@ -11,12 +11,16 @@ namespace canele::mpi {
 /// Checks the root of a call on an intercommunicator.
 int check_root_between(const Communicator& comm, int root);
 
-int reduce_between(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
+template <class How>
+int reduce_between(const How& start, const void* send, void* receive, MPI_Count count, MPI_Datatype type, MPI_Op op,
                    int root);
-int allreduce_between(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op);
-int reduce_scatter_between(const Start& start, const void* send, void* receive, const int* counts, MPI_Datatype type,
+template <class How>
+int allreduce_between(const How& start, const void* send, void* receive, MPI_Count count, MPI_Datatype type, MPI_Op op);
+template <class How>
+int reduce_scatter_between(const How& start, const void* send, void* receive, const Integers& counts, MPI_Datatype type,
                            MPI_Op op);
-int reduce_scatter_block_between(const Start& start, const void* send, void* receive, int count, MPI_Datatype type,
+template <class How>
+int reduce_scatter_block_between(const How& start, const void* send, void* receive, MPI_Count count, MPI_Datatype type,
                                  MPI_Op op);
 
 }  // namespace canele::mpi

@@ -3,6 +3,7 @@
 // Communicators: sessions and groups, handles. Look-ups take no lock.
 #include "starpu_glue/mpi/communicators/communicator.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -27,14 +28,16 @@ constinit std::mutex making_base;
 constinit Communicator* base_of_library = nullptr;  // guarded by making_base
 
 /// Hints that MPI defines: what the program will not do. The library remembers them.
+constexpr const char* kStrictOrder = "mpi_assert_strict_persistent_collective_ordering";
 constexpr const char* kHints[] = {"mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length",
-                                  "mpi_assert_allow_overtaking"};
+                                  "mpi_assert_allow_overtaking", kStrictOrder};
 
 int open_session(canele_engine_t* engine, const std::string& label, unsigned flags, canele_session_t** session) {
   return from_engine(canele_session_open(engine, label.c_str(), flags, session));
 }
 
-int open_group(canele_engine_t* engine, const std::string& label, const int* ranks, int count, canele_group_t** group) {
+int create_group(canele_engine_t* engine, const std::string& label, const int* ranks, int count,
+                 canele_group_t** group) {
   return from_engine(canele_group_create(engine, label.c_str(), ranks, static_cast<std::size_t>(count), group));
 }
 
@@ -79,7 +82,9 @@ int Communicator::create(canele_engine_t* engine, RanksPointer ranks, int rank, 
   auto* comm = new (std::nothrow) Communicator(std::move(ranks), rank, std::move(label), std::move(inter));
   if (comm == nullptr) return fail(MPI_ERR_NO_MEM, "no memory for another communicator");
   int code = open_session(engine, comm->label_ + ".p", CANELE_ORDER_ACROSS_TAGS, &comm->messages_);
-  if (code == MPI_SUCCESS) code = comm->open_groups(engine);
+  if (code == MPI_SUCCESS) code = comm->make_group(engine, Members::all, comm->label_, &comm->group_);
+  if (code == MPI_SUCCESS && comm->inter_ != nullptr)
+    code = comm->make_group(engine, Members::own, comm->label_, &comm->inter_->group);
   if (code != MPI_SUCCESS) {
     comm->drop_reference();
     return code;
@@ -88,19 +93,18 @@ int Communicator::create(canele_engine_t* engine, RanksPointer ranks, int rank, 
   return MPI_SUCCESS;
 }
 
-int Communicator::open_groups(canele_engine_t* engine) {
-  if (inter_ == nullptr) {
-    return open_group(engine, label_ + ".c", ranks_->list(), size_, &group_);
-  }
+int Communicator::make_group(canele_engine_t* engine, Members members, const std::string& label,
+                             canele_group_t** group) const {
+  if (inter_ == nullptr) return create_group(engine, label + ".c", ranks_->list(), size_, group);
   std::vector<int> all;
   for (const Ranks* one :
        {inter_->is_upper ? ranks_.get() : inter_->own.get(), inter_->is_upper ? inter_->own.get() : ranks_.get()}) {
     for (int rank = 0; rank < one->size(); ++rank) all.push_back(one->world_rank(rank));
   }
-  const int code = open_group(engine, label_ + ".c", all.data(), static_cast<int>(all.size()), &group_);
-  if (code != MPI_SUCCESS) return code;
+  if (members == Members::all)
+    return create_group(engine, label + ".c", all.data(), static_cast<int>(all.size()), group);
   const int* const own = all.data() + inter_->own_begin;
-  return open_group(engine, label_ + (inter_->is_upper ? ".b" : ".a"), own, inter_->own->size(), &inter_->group);
+  return create_group(engine, label + (inter_->is_upper ? ".b" : ".a"), own, inter_->own->size(), group);
 }
 
 int Communicator::create_like(const Communicator& model, std::string label, Communicator** made) {
@@ -123,9 +127,11 @@ void Communicator::drop_reference() {
 void Communicator::close() {
   if (messages_ != nullptr) canele_session_close(messages_);
   if (group_ != nullptr) canele_group_destroy(group_);
+  for (canele_group_t* const group : more_groups_) canele_group_destroy(group);
   if (inter_ != nullptr && inter_->group != nullptr) canele_group_destroy(inter_->group);
   if (agreements_ != nullptr) canele_session_close(agreements_);
   if (native_ != nullptr) canele_session_close(native_);
+  if (partitioned_ != nullptr) canele_session_close(partitioned_);
   (previous_ != nullptr ? previous_->next_ : all) = next_;
   if (next_ != nullptr) next_->previous_ = previous_;
   delete this;
@@ -164,6 +170,38 @@ int Communicator::native(canele_session_t** session) {
   const int code = open_once(native_, ".u");
   *session = native_;
   return code;
+}
+
+int Communicator::next_partitioned(int world_rank, int tag, bool receives, canele_session_t** session,
+                                   std::uint64_t* channel) {
+  const std::lock_guard guard(lock);
+  if (const int code = open_once(partitioned_, ".q"); code != MPI_SUCCESS) return code;
+  *session = partitioned_;
+  *channel = channels_[{world_rank, tag, receives}]++;
+  return MPI_SUCCESS;
+}
+
+std::string Communicator::next_group_label() {
+  const InfoPairs known = hints();
+  return *find_value(known, kStrictOrder) == "true" ? "" : next_label();
+}
+
+int Communicator::open_group(Members members, const std::string& label, canele_group_t** group) {
+  if (label.empty()) {
+    *group = members == Members::own && inter_ != nullptr ? inter_->group : group_;
+    return MPI_SUCCESS;
+  }
+  const std::lock_guard guard(lock);
+  more_groups_.reserve(more_groups_.size() + 1);
+  const int code = make_group(canele_session_engine(messages_), members, label, group);
+  if (code == MPI_SUCCESS) more_groups_.push_back(*group);
+  return code;
+}
+
+void Communicator::close_group(canele_group_t* group) {
+  const std::lock_guard guard(lock);
+  const auto found = std::find(more_groups_.begin(), more_groups_.end(), group);
+  if (found != more_groups_.end() && canele_group_destroy(group) == CANELE_OK) more_groups_.erase(found);
 }
 
 void Communicator::name(char* text, int* length) const {
@@ -258,6 +296,7 @@ void close_groups() {
   const std::lock_guard guard(lock);
   for (Communicator* comm = all; comm != nullptr; comm = comm->next_) {
     if (canele_group_destroy(comm->group_) == CANELE_OK) comm->group_ = nullptr;
+    std::erase_if(comm->more_groups_, [](canele_group_t* group) { return canele_group_destroy(group) == CANELE_OK; });
     Inter* const inter = comm->inter();
     if (inter != nullptr && canele_group_destroy(inter->group) == CANELE_OK) inter->group = nullptr;
   }

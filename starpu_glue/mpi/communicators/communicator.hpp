@@ -2,12 +2,14 @@
 //
 // Communicators: ranks, and the engine sessions that keep their messages apart. Usable from any thread.
 //
-// A communicator has up to four name spaces, because they need different ordering and each may use any tag:
+// A communicator has several name spaces, because they need different ordering and each may use any tag:
 //
 //     label + ".p"  point to point         CANELE_ORDER_ACROSS_TAGS  tag = the user's
 //     label + ".c"  collectives            the engine's group of its ranks
+//     (others)      persistent collectives a group for each, with a label as MPI_Comm_idup makes them
 //     label + ".n"  StarPU (nmad)          CANELE_ORDER_PER_TAG      tag = StarPU's 64 bits; opened at first use
 //     label + ".g"  MPI_Comm_create_group  CANELE_ORDER_PER_TAG      tag = the call's; opened at first use
+//     label + ".q"  partitioned messages   CANELE_ORDER_PER_TAG      tag: see messages/partitioned.hpp; at first use
 //
 // An intercommunicator has two groups without a common rank. Messages go to the remote one, so that its ranks are the
 // list that a message looks into. That path is therefore the one of all communicators. Besides, it has:
@@ -35,9 +37,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "starpu_glue/mpi/communicators/group.hpp"
 #include "starpu_glue/mpi/core/attributes.hpp"
@@ -69,6 +74,9 @@ struct Inter {
         remote_begin(upper ? 0 : own->size()) {}
 };
 
+/// Which ranks an engine's group has. Both are the same, except for an intercommunicator.
+enum class Members : bool { all, own };
+
 class Communicator {
  public:
   /// Opens the session and the group. Returns an MPI code; *made has one reference, for its handle. Of an
@@ -98,10 +106,22 @@ class Communicator {
 
   canele_session_t* messages() const { return messages_; }
   canele_group_t* group() const { return group_; }
+  /// Returns the label of a group for a persistent collective; "" if starts are said to be in one order, so that the
+  /// group of all collectives serves. All ranks call it in one order, and also if their call then fails: labels count.
+  std::string next_group_label();
+  /// Opens a group like group() or, of an intercommunicator, like inter()->group, which the communicator owns. Without
+  /// a label it returns those. Returns an MPI code. Throws std::bad_alloc.
+  int open_group(Members members, const std::string& label, canele_group_t** group);
+  /// Closes a group of open_group(), or nothing if it is null. A group that is busy stays until the communicator ends.
+  void close_group(canele_group_t* group);
   /// Opens the session for operations in which only some members take part; collectives need all. Returns an MPI code.
   int agreements(canele_session_t** session);
   /// Opens the session for messages of the native API, see bridge.cpp. Returns an MPI code.
   int native(canele_session_t** session);
+
+  /// Opens the session of partitioned messages, and counts: *channel is the number of earlier messages to, or from, a
+  /// rank of MPI_COMM_WORLD with the tag. Returns an MPI code. Throws std::bad_alloc.
+  int next_partitioned(int world_rank, int tag, bool receives, canele_session_t** session, std::uint64_t* channel);
 
   ErrorHandlerUse& error_handler() { return error_handler_; }
   /// Returns what errors of the communicator are reported to.
@@ -138,7 +158,7 @@ class Communicator {
 
  private:
   Communicator(RanksPointer ranks, int rank, std::string label, std::unique_ptr<Inter> inter);
-  int open_groups(canele_engine_t* engine);
+  int make_group(canele_engine_t* engine, Members members, const std::string& label, canele_group_t** group) const;
   ~Communicator() = default;
   int open_once(canele_session_t*& session, const char* suffix);
   void close();
@@ -163,12 +183,15 @@ class Communicator {
   std::unique_ptr<Inter> inter_;
   SendBufferPlace send_buffer_;
   std::shared_ptr<const Topology> topology_;
-  canele_session_t* agreements_ = nullptr;  // guarded by the lock in communicator.cpp
-  canele_session_t* native_ = nullptr;      // guarded by the lock in communicator.cpp
+  canele_session_t* agreements_ = nullptr;                        // guarded by the lock in communicator.cpp
+  canele_session_t* native_ = nullptr;                            // guarded by the lock in communicator.cpp
+  canele_session_t* partitioned_ = nullptr;                       // guarded by the lock in communicator.cpp
+  std::map<std::tuple<int, int, bool>, std::uint64_t> channels_;  // of next_partitioned(); guarded by that lock
   std::atomic<nm_session_s*> nmad_{nullptr};
   std::atomic<std::uint64_t> duplicates_{1};  // number of the next one of next_label()
   std::string name_;                          // guarded by the lock in communicator.cpp
   InfoPairs hints_;                           // those given; guarded by the lock in communicator.cpp
+  std::vector<canele_group_t*> more_groups_;  // of open_group(); guarded by the lock in communicator.cpp
   bool retired_ = false, in_use_ = false;     // guarded by the lock in communicator.cpp
   Communicator* next_ = nullptr;              // list of all communicators, for forget_communicators
   Communicator* previous_ = nullptr;

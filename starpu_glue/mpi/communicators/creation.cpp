@@ -79,7 +79,21 @@ int check_subset(const Communicator& parent, const Ranks& group) {
   return MPI_SUCCESS;
 }
 
+/// Makes a new label for the ranks of the parent. Communicates.
+int agree_on_label(Communicator& parent, std::string* label) {
+  std::uint64_t number = canele_group_rank(parent.group()) == 0 ? take_number() : 0;
+  Transfer exchange;
+  int code = from_engine(canele_ibcast(parent.group(), &number, sizeof number, 0, nullptr, &exchange.engine));
+  if (code == MPI_SUCCESS) code = exchange.wait(nullptr);
+  if (code == MPI_SUCCESS) *label = derived_label(parent.first_member(), number);
+  return code;
+}
+
 }  // namespace
+
+int shorten_label(Communicator& parent, std::string* label) {
+  return label->size() > kMostOfLabel ? agree_on_label(parent, label) : MPI_SUCCESS;
+}
 
 std::uint64_t take_number() { return next_number.fetch_add(1); }
 
@@ -103,12 +117,9 @@ int publish(int code, Communicator* made, const ErrorHandlerUse& handler, MPI_Co
 }
 
 int duplicate_unnamed(Communicator& parent, Communicator** made) {
-  std::uint64_t number = canele_group_rank(parent.group()) == 0 ? take_number() : 0;
-  Transfer exchange;
-  int code = from_engine(canele_ibcast(parent.group(), &number, sizeof number, 0, nullptr, &exchange.engine));
-  if (code == MPI_SUCCESS) code = exchange.wait(nullptr);
-  if (code != MPI_SUCCESS) return code;
-  return Communicator::create_like(parent, derived_label(parent.first_member(), number), made);
+  std::string label;
+  const int code = agree_on_label(parent, &label);
+  return code == MPI_SUCCESS ? Communicator::create_like(parent, std::move(label), made) : code;
 }
 
 int duplicate(Communicator& parent, const InfoPairs& hints, MPI_Comm* made) {
@@ -119,9 +130,9 @@ int duplicate(Communicator& parent, const InfoPairs& hints, MPI_Comm* made) {
 
 int duplicate_at_once(Communicator& parent, const InfoPairs& hints, MPI_Comm* made) {
   std::string label = parent.next_label();
-  if (label.size() > kMostOfLabel) return duplicate(parent, hints, made);
   Communicator* comm = nullptr;
-  const int code = Communicator::create_like(parent, std::move(label), &comm);
+  int code = shorten_label(parent, &label);
+  if (code == MPI_SUCCESS) code = Communicator::create_like(parent, std::move(label), &comm);
   return code == MPI_SUCCESS ? publish_duplicate(parent, comm, hints, made) : code;
 }
 

@@ -27,6 +27,8 @@ int duplicate(Communicator& parent, const InfoPairs& hints, MPI_Comm* made);
 int duplicate_at_once(Communicator& parent, const InfoPairs& hints, MPI_Comm* made);
 /// Makes a duplicate for the library's own use: without a handle. The caller owns its reference.
 int duplicate_unnamed(Communicator& parent, Communicator** made);
+/// Replaces a label of next_label() by one on which the ranks agree, if it is too long. Communicates in that case.
+int shorten_label(Communicator& parent, std::string* label);
 int split(Communicator& parent, int color, int key, MPI_Comm* made);
 /// Splits by a type of MPI_Comm_split_type, which the caller has checked. MPI_COMM_TYPE_HW_UNGUIDED gives the kind of
 /// hardware that it has chosen.

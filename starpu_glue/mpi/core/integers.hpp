@@ -29,12 +29,26 @@ class Integers {
   Integers(const Range& values) : Integers(std::ranges::data(values), std::ranges::ssize(values)) {}
 
   std::size_t size() const { return length_; }
+  /// The array itself, to find out whether it is NULL.
+  const void* data() const { return large_ != nullptr ? static_cast<const void*>(large_) : small_; }
   std::int64_t operator[](std::size_t index) const { return large_ != nullptr ? large_[index] : small_[index]; }
 
  private:
   const int* small_ = nullptr;
   const std::int64_t* large_ = nullptr;
   std::size_t length_ = 0;
+};
+
+/// A function of the program, which takes int or MPI_Count.
+template <class Small, class Large>
+struct Either {
+  Small* small = nullptr;
+  Large* large = nullptr;
+
+  Either() = default;
+  Either(Small* function) : small(function) {}  // implicit: entry points pass the function that they get
+  Either(Large* function) : large(function) {}
+  explicit operator bool() const { return small != nullptr || large != nullptr; }
 };
 
 }  // namespace canele::mpi

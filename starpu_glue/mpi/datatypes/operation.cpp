@@ -7,6 +7,7 @@
 // PaRSEC relies on it.
 #include "starpu_glue/mpi/datatypes/operation.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "starpu_glue/mpi/core/error.hpp"
@@ -16,7 +17,7 @@ namespace canele::mpi {
 namespace {
 
 struct UserOperator {
-  MPI_User_function* function = nullptr;
+  UserFunction function;
   bool commutes = false;
 };
 
@@ -123,11 +124,23 @@ int no_such_operator(MPI_Op handle) {
 
 }  // namespace
 
-void Operator::apply(const void* in, void* inout, int count, MPI_Datatype type) const {
-  if (user == nullptr) {
-    predefined.combine(in, inout, static_cast<std::size_t>(count), predefined.argument);
+void call_once(const UserFunction& function, void* in, void* inout, std::int64_t count, MPI_Datatype type) {
+  if (function.large != nullptr) {
+    MPI_Count elements = count;
+    function.large(in, inout, &elements, &type);
   } else {
-    user(const_cast<void*>(in), inout, &count, &type);
+    int elements = static_cast<int>(count);
+    function.small(in, inout, &elements, &type);
+  }
+}
+
+void Operator::apply(const void* in, void* inout, std::int64_t count, const Type& type) const {
+  if (!user) return predefined.combine(in, inout, static_cast<std::size_t>(count), predefined.argument);
+  const std::int64_t most = std::min(most_at_once(user), std::max<std::int64_t>(count, 1));
+  for (std::int64_t done = 0; done < count; done += most) {
+    const std::ptrdiff_t place = static_cast<std::ptrdiff_t>(done) * type.extent();
+    call_once(user, static_cast<char*>(const_cast<void*>(in)) + place, static_cast<char*>(inout) + place,
+              std::min(most, count - done), type.handle);
   }
 }
 
@@ -174,8 +187,8 @@ int get_target_operation(MPI_Op handle, const Type& element_type, int* operation
   return MPI_SUCCESS;
 }
 
-int new_operator(MPI_User_function* function, bool commutes, MPI_Op* handle) {
-  if (function == nullptr) return fail(MPI_ERR_ARG, "the function of the operator is NULL");
+int new_operator(const UserFunction& function, bool commutes, MPI_Op* handle) {
+  if (!function) return fail(MPI_ERR_ARG, "the function of the operator is NULL");
   MPI_Op made = MPI_OP_NULL;
   UserOperator* slot = operations_pool.acquire(&made);
   if (slot == nullptr) return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another operator");

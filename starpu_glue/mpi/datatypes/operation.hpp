@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "starpu_glue/mpi/core/integers.hpp"
 #include "starpu_glue/mpi/datatypes/type.hpp"
 
 namespace canele::mpi {
@@ -38,14 +39,23 @@ enum class OperatorNumber : std::size_t {
 };
 inline OperatorNumber number_of(MPI_Op handle) { return static_cast<OperatorNumber>(handle_bits(handle)); }
 
+using UserFunction = Either<MPI_User_function, MPI_User_function_c>;
+
+/// Calls a function of the program once, for `count` elements, which must fit into the integer that it takes.
+void call_once(const UserFunction& function, void* in, void* inout, std::int64_t count, MPI_Datatype type);
+/// Returns the most elements for one call of the function.
+inline std::int64_t most_at_once(const UserFunction& function) {
+  return function.large != nullptr ? INT64_MAX : INT32_MAX;
+}
+
 /// An operator resolved for a datatype.
 struct Operator {
-  MPI_User_function* user = nullptr;  ///< the user's function, or null
-  canele_operator_t predefined{};     ///< the engine's operator if `user` is null
+  UserFunction user;               ///< of the program, or none
+  canele_operator_t predefined{};  ///< the engine's operator if there is no user's function
   bool commutes = true;
 
   /// Computes inout[i] = in[i] op inout[i], in memory that is laid out as the type says.
-  void apply(const void* in, void* inout, int count, MPI_Datatype type) const;
+  void apply(const void* in, void* inout, std::int64_t count, const Type& type) const;
 };
 
 /// Resolves an operator handle for `type`. MPI_ERR_OP if the operator does not exist, or not for this type.
@@ -58,7 +68,7 @@ const canele_operator_t* predefined_operator(MPI_Op handle, Basic basic);
 /// *operation gets the argument of canele_accumulate. Returns an MPI code.
 int get_target_operation(MPI_Op handle, const Type& element_type, int* operation, canele_element* element);
 
-int new_operator(MPI_User_function* function, bool commutes, MPI_Op* handle);
+int new_operator(const UserFunction& function, bool commutes, MPI_Op* handle);
 /// Tells whether the operator commutes: as the program said, or true for predefined ones. Returns an MPI code.
 int is_commutative(MPI_Op handle, bool* commutes);
 int free_operator(MPI_Op* handle);

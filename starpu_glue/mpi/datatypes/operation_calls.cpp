@@ -6,10 +6,11 @@
 #include "calls/collectives.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/datatypes/operation.hpp"
+#include "starpu_glue/mpi/datatypes/transfer.hpp"
 
 namespace canele::mpi::calls {
 
-int op_create(MPI_User_function* user_fn, int commute, MPI_Op* op) { return new_operator(user_fn, commute != 0, op); }
+int op_create(const UserFunction& user_fn, int commute, MPI_Op* op) { return new_operator(user_fn, commute != 0, op); }
 
 int op_free(MPI_Op* op) { return free_operator(op); }
 
@@ -20,16 +21,17 @@ int op_commutative(MPI_Op op, int* commute) {
   return code;
 }
 
-int reduce_local(const void* inbuf, void* inoutbuf, int count, Type& datatype, MPI_Op op) {
+int reduce_local(const void* inbuf, void* inoutbuf, MPI_Count count, Type& datatype, MPI_Op op) {
   if (inbuf == MPI_IN_PLACE || inoutbuf == MPI_IN_PLACE)
     return fail(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed here; expected: two buffers");
   const bool has_data = count > 0 && datatype.size > 0;
   int code = MPI_SUCCESS;
   if (has_data && datatype.predefined) code = given({{"inbuf", inbuf}, {"inoutbuf", inoutbuf}});
   if (code == MPI_SUCCESS && has_data && inbuf == inoutbuf) code = fail(MPI_ERR_BUFFER, "inbuf is also inoutbuf");
+  if (code == MPI_SUCCESS) code = check_size(count, datatype);
   Operator operation;
   if (code == MPI_SUCCESS) code = get_operator(op, datatype, &operation);
-  if (code == MPI_SUCCESS) operation.apply(inbuf, inoutbuf, count, datatype.handle);
+  if (code == MPI_SUCCESS) operation.apply(inbuf, inoutbuf, count, datatype);
   return code;
 }
 

@@ -7,7 +7,6 @@
 #include "starpu_glue/mpi/datatypes/staging.hpp"
 
 #include <algorithm>
-#include <climits>
 #include <new>
 #include <optional>
 
@@ -44,7 +43,7 @@ bool use_each_directly(std::size_t count, BlockOf block_of, EngineBlocks* engine
 
 /// Lets the engine use the program's own memory; returns false if a block is not contiguous there.
 bool use_directly(const Blocks& blocks, EngineBlocks* engine) {
-  if (blocks.counts == nullptr) {
+  if (blocks.are_equal()) {
     const Payload payload = payload_of(together(blocks));
     engine->memory = payload.base + payload.layout.first;
     return payload.contiguous();
@@ -72,7 +71,7 @@ std::optional<std::size_t> place_each(std::span<const Buffer> blocks, EngineBloc
 
 /// Stores the lengths of the blocks; returns their sum.
 std::size_t measure(const Blocks& blocks, EngineBlocks* engine) {
-  if (blocks.counts == nullptr) {
+  if (blocks.are_equal()) {
     engine->parts.length = blocks.block(0).size();
     return together(blocks).size();
   }
@@ -88,17 +87,12 @@ std::size_t measure(const Blocks& blocks, EngineBlocks* engine) {
 /// Calls visit(buffer, packed) for each block, with its place in the packed data that begins at `packed`.
 template <class Visit>
 void each_packed(const Blocks& blocks, char* packed, Visit visit) {
-  if (blocks.counts == nullptr) return visit(together(blocks), packed);
+  if (blocks.are_equal()) return visit(together(blocks), packed);
   for (int rank = 0; rank < blocks.ranks; ++rank) {
     const Buffer block = blocks.block(rank);
     visit(block, packed);
     packed += block.size();
   }
-}
-
-void pack_all(const Blocks& blocks, char* packed) {
-  each_packed(blocks, packed,
-              [](const Buffer& block, char* place) { pack(payload_of(block), 0, block.size(), place); });
 }
 
 int make_room(std::size_t length, std::unique_ptr<char[]>* room) {
@@ -118,13 +112,22 @@ void copy_slots(const Buffer& elements, char* slots, bool into_slots) {
   }
 }
 
+void read_program(const Buffer& from, char* to, bool slots) {
+  if (slots) {
+    copy_slots(from, to, true);
+  } else {
+    pack(payload_of(from), 0, from.size(), to);
+  }
+}
+
 }  // namespace
 
 Buffer Blocks::block(int rank) const {
-  if (counts == nullptr) return Buffer{memory, count, type}.block(rank);
+  if (are_equal()) return Buffer{memory, count, type}.block(rank);
+  const auto index = static_cast<std::size_t>(rank);
   const Type* own = types == nullptr ? type : find_type(types[rank]);
-  const std::ptrdiff_t place = places[rank] * (types == nullptr ? own->extent() : 1);
-  return {memory + place, counts[rank], own};
+  const std::ptrdiff_t place = places[index] * (types == nullptr ? own->extent() : 1);
+  return {memory + place, counts[index], own};
 }
 
 Slots slots_of(const Type& type) {
@@ -144,7 +147,7 @@ int Staging::input(const Blocks& blocks, EngineBlocks* engine) {
   if (use_directly(blocks, engine)) return MPI_SUCCESS;
   if (const int code = make_room(length, &input_); code != MPI_SUCCESS) return code;
   engine->memory = input_.get();
-  pack_all(blocks, input_.get());
+  each_packed(blocks, input_.get(), [this](const Buffer& block, char* place) { add_input(block, place, false); });
   return MPI_SUCCESS;
 }
 
@@ -153,9 +156,10 @@ int Staging::output(const Blocks& blocks, bool filled, EngineBlocks* engine) {
   if (use_directly(blocks, engine)) return MPI_SUCCESS;
   if (const int code = make_room(length, &output_); code != MPI_SUCCESS) return code;
   engine->memory = output_.get();
-  if (filled) pack_all(blocks, output_.get());
-  each_packed(blocks, output_.get(),
-              [this](const Buffer& block, const char* place) { add_target(block, place, false); });
+  each_packed(blocks, output_.get(), [&](const Buffer& block, char* place) {
+    if (filled) add_input(block, place, false);
+    add_output(block, place, false);
+  });
   return MPI_SUCCESS;
 }
 
@@ -164,8 +168,7 @@ int Staging::input(std::span<const Buffer> blocks, EngineBlocks* engine) {
   if (!length.has_value()) return MPI_SUCCESS;
   if (const int code = make_room(*length, &input_); code != MPI_SUCCESS) return code;
   engine->memory = input_.get();
-  for (std::size_t i = 0; i < blocks.size(); ++i)
-    pack(payload_of(blocks[i]), 0, blocks[i].size(), input_.get() + engine->offsets[i]);
+  for (std::size_t i = 0; i < blocks.size(); ++i) add_input(blocks[i], input_.get() + engine->offsets[i], false);
   return MPI_SUCCESS;
 }
 
@@ -174,17 +177,16 @@ int Staging::output(std::span<const Buffer> blocks, EngineBlocks* engine) {
   if (!length.has_value()) return MPI_SUCCESS;
   if (const int code = make_room(*length, &output_); code != MPI_SUCCESS) return code;
   engine->memory = output_.get();
-  for (std::size_t i = 0; i < blocks.size(); ++i) add_target(blocks[i], output_.get() + engine->offsets[i], false);
+  for (std::size_t i = 0; i < blocks.size(); ++i) add_output(blocks[i], output_.get() + engine->offsets[i], false);
   return MPI_SUCCESS;
 }
 
 void Staging::combine_with(const Operator& op, const Type& type, canele_operator_t* engine) {
-  if (op.user == nullptr) {
+  if (!op.user) {
     *engine = op.predefined;
     return;
   }
-  user_ = std::make_unique<UserOperator>(UserOperator{op.user, const_cast<Type*>(&type)});
-  add_reference(*user_->type);
+  user_ = std::make_unique<User>(op.user, reference_to(type));
   *engine = {call_user, user_.get(), slots_of(type).pitch, op.commutes ? 1 : 0};
 }
 
@@ -196,7 +198,7 @@ int Staging::input_slots(const Buffer& elements, const void** engine) {
   if (slots.dense) return MPI_SUCCESS;
   const int code = make_room(slots.pitch * static_cast<std::size_t>(elements.count), &input_);
   if (code != MPI_SUCCESS) return code;
-  copy_slots(elements, input_.get(), true);
+  add_input(elements, input_.get(), true);
   *engine = input_.get();
   return MPI_SUCCESS;
 }
@@ -209,49 +211,68 @@ int Staging::output_slots(const Buffer& elements, std::int64_t results, bool fil
   if (slots.dense) return MPI_SUCCESS;
   const int code = make_room(slots.pitch * static_cast<std::size_t>(elements.count), &output_);
   if (code != MPI_SUCCESS) return code;
-  if (filled) copy_slots(elements, output_.get(), true);
-  add_target({elements.memory, results, elements.type}, output_.get(), true);
+  if (filled) add_input(elements, output_.get(), true);
+  add_output({elements.memory, results, elements.type}, output_.get(), true);
   *engine = output_.get();
   return MPI_SUCCESS;
 }
 
-void Staging::add_target(const Buffer& to, const char* from, bool slots) {
-  add_reference(*const_cast<Type*>(to.type));
-  targets_.push_back({to, from, slots});
+/// Copies from the program's memory, now or, if the staging is kept, at each start.
+void Staging::add_input(const Buffer& from, char* to, bool slots) {
+  if (!is_kept_) return read_program(from, to, slots);
+  copied_.push_back({from, to, slots, true});
+  add_reference(*const_cast<Type*>(from.type));
 }
 
-void Staging::call_user(const void* in, void* inout, std::size_t count, void* user_operator) {
-  const auto& self = *static_cast<const UserOperator*>(user_operator);
-  const Slots slots = slots_of(*self.type);
-  const std::size_t most = slots.separate ? 1 : INT_MAX;
+void Staging::add_output(const Buffer& to, char* from, bool slots) {
+  copied_.push_back({to, from, slots, false});
+  add_reference(*const_cast<Type*>(to.type));
+}
+
+void Staging::fill() {
+  is_settled_ = false;
+  for (const Copied& one : copied_) {
+    if (one.is_input) read_program(one.program, one.copy, one.slots);
+  }
+}
+
+void Staging::call_user(const void* in, void* inout, std::size_t count, void* user) {
+  const auto& [function, type] = *static_cast<const User*>(user);
+  const Slots slots = slots_of(*type);
+  const std::int64_t most = slots.separate ? 1 : most_at_once(function), all = static_cast<std::int64_t>(count);
   auto* left = const_cast<char*>(static_cast<const char*>(in)) - slots.shift;
   auto* right = static_cast<char*>(inout) - slots.shift;
-  for (std::size_t done = 0; done < count;) {
-    int step = static_cast<int>(std::min(most, count - done));
-    MPI_Datatype handle = self.type->handle;
-    self.function(left + done * slots.pitch, right + done * slots.pitch, &step, &handle);
-    done += std::min(most, count - done);
+  for (std::int64_t done = 0; done < all;) {
+    const std::int64_t step = std::min(most, all - done);
+    const std::size_t place = static_cast<std::size_t>(done) * slots.pitch;
+    call_once(function, left + place, right + place, step, type->handle);
+    done += step;
   }
 }
 
 void Staging::deliver() const {
-  for (const Target& target : targets_) {
-    if (target.slots) {
-      copy_slots(target.to, const_cast<char*>(target.from), false);
+  for (const Copied& one : copied_) {
+    if (one.is_input || is_settled_) continue;
+    if (one.slots) {
+      copy_slots(one.program, one.copy, false);
     } else {
-      unpack(payload_of(target.to), 0, target.to.size(), target.from);
+      unpack(payload_of(one.program), 0, one.program.size(), one.copy);
     }
   }
 }
 
+void Staging::settle() {
+  if (!is_kept_) return reset();
+  is_settled_ = true;
+}
+
 void Staging::reset() {
-  for (const Target& target : targets_) drop_reference(*const_cast<Type*>(target.to.type));
-  targets_.clear();
-  if (user_ != nullptr) drop_reference(*user_->type);
+  for (const Copied& one : copied_) drop_reference(*const_cast<Type*>(one.program.type));
+  copied_.clear();
+  is_kept_ = is_settled_ = false;
   user_.reset();
   input_.reset();
   output_.reset();
-  steps_.reset();
 }
 
 }  // namespace canele::mpi

@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "starpu_glue/mpi/datatypes/operation.hpp"
@@ -28,15 +27,20 @@ struct Blocks {
   int ranks = 0;
   std::int64_t count = 0;  ///< elements of each block, if all blocks are equal
   const Type* type = nullptr;
-  const int* counts = nullptr;  ///< otherwise: elements of each block
-  const int* places = nullptr;  ///< displacements: in extents of the type, or in bytes if each block has its own type
+  Integers counts{};  ///< otherwise: elements of each block
+  Integers places{};  ///< displacements: in extents of the type, or in bytes if each block has its own type
   const MPI_Datatype* types = nullptr;
 
+  bool are_equal() const { return counts.data() == nullptr; }
   Buffer block(int rank) const;
 };
 
-/// The blocks as the engine takes them. `parts` points into the object, so it must not be moved.
+/// The blocks as the engine takes them. `parts` points to what the vectors own, so copies would be wrong.
 struct EngineBlocks {
+  EngineBlocks() = default;
+  EngineBlocks(EngineBlocks&&) = default;
+  EngineBlocks& operator=(EngineBlocks&&) = default;
+
   char* memory = nullptr;
   std::vector<std::size_t> lengths;
   std::vector<std::size_t> offsets;
@@ -59,24 +63,20 @@ struct Slots {
 
 Slots slots_of(const Type& type);
 
-/// What a collective of several steps keeps until it has ended. Its request ends when all steps have.
-class Steps {
- public:
-  Steps() = default;
-  virtual ~Steps() = default;
-  Steps(const Steps&) = delete;
-  Steps& operator=(const Steps&) = delete;
-  /// Tells how they have ended. Returns an MPI code. May be called several times.
-  virtual int outcome() const = 0;
-};
-
 /// Memory that one collective keeps until it has ended. Must not move meanwhile.
+///
+/// A persistent collective is prepared once: its staging remembers what to copy, and fill() copies it at each start.
 class Staging {
  public:
   Staging() = default;
   ~Staging() { reset(); }
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
+
+  /// Makes it that of a persistent collective. The program's memory is not read before fill().
+  void keep() { is_kept_ = true; }
+  /// Copies the input for another start.
+  void fill();
 
   /// Prepares the memory that the engine reads. Returns an MPI code.
   int input(const Blocks& blocks, EngineBlocks* engine);
@@ -92,36 +92,36 @@ class Staging {
   /// Prepares output slots. deliver() writes the first `results` of the elements to their places.
   int output_slots(const Buffer& elements, std::int64_t results, bool filled, void** engine);
 
-  void keep(std::unique_ptr<Steps> steps) { steps_ = std::move(steps); }
-  /// Returns the steps of the collective; nullptr if it is one of the engine.
-  const Steps* steps() const { return steps_.get(); }
-
-  /// Writes the results to the places that the program named. For collectives that succeeded.
+  /// Writes the results to the places that the program named, once for each start. For collectives that succeeded.
   void deliver() const;
+  /// Called when the program knows that the collective has ended: results are not delivered again.
+  void settle();
   /// Frees the copies and drops the references on types.
   void reset();
 
  private:
-  struct Target {
-    Buffer to;         ///< holds a reference on its type
-    const char* from;  ///< packed data, or slots
+  /// Data of the program, and its copy.
+  struct Copied {
+    Buffer program;  ///< holds a reference on its type
+    char* copy;      ///< packed data, or slots
     bool slots;
+    bool is_input;  ///< copied by fill(), not by deliver()
+  };
+  /// An operator of the program, and the type that it gets.
+  struct User {
+    UserFunction function;
+    TypeReference type;
   };
 
-  /// The program's operator.
-  struct UserOperator {
-    MPI_User_function* function;
-    Type* type;  ///< holds a reference
-  };
-
-  static void call_user(const void* in, void* inout, std::size_t count, void* user_operator);
-  void add_target(const Buffer& to, const char* from, bool slots);
+  static void call_user(const void* in, void* inout, std::size_t count, void* user);
+  void add_input(const Buffer& from, char* to, bool slots);
+  void add_output(const Buffer& to, char* from, bool slots);
 
   std::unique_ptr<char[]> input_;
   std::unique_ptr<char[]> output_;
-  std::vector<Target> targets_;
-  std::unique_ptr<UserOperator> user_;
-  std::unique_ptr<Steps> steps_;
+  std::vector<Copied> copied_;  ///< outputs and, if it is kept, inputs
+  std::unique_ptr<User> user_;
+  bool is_kept_ = false, is_settled_ = false;
 };
 
 }  // namespace canele::mpi

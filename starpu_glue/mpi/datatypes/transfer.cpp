@@ -13,14 +13,23 @@
 
 namespace canele::mpi {
 
-int get_buffer(const void* memory, int count, MPI_Datatype type, Buffer* buffer) {
+int check_size(std::int64_t count, const Type& type) {
+  std::ptrdiff_t size = 0;
+  if (!__builtin_mul_overflow(count, type.size, &size)) return MPI_SUCCESS;
+  return fail(MPI_ERR_COUNT, "count is %lld; %zu bytes each are more than memory can hold",
+              static_cast<long long>(count), type.size);
+}
+
+int get_buffer(const void* memory, std::int64_t count, MPI_Datatype type, Buffer* buffer) {
   const Type* found = find_type(type);
   if (found == nullptr) {
     return fail(MPI_ERR_TYPE, "0x%zx is not a datatype, or was freed", handle_bits(type));
   }
-  if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; expected: at least 0", count);
+  if (count < 0) {
+    return fail(MPI_ERR_COUNT, "count is %lld; expected: at least 0", static_cast<long long>(count));
+  }
   *buffer = Buffer{const_cast<void*>(memory), count, found};
-  return MPI_SUCCESS;
+  return check_size(count, *found);
 }
 
 Buffer bytes_buffer(void* memory, std::size_t length) {

@@ -31,8 +31,11 @@ struct Buffer {
   }
 };
 
+/// Checks that the data of `count` elements has a length. Returns an MPI code.
+int check_size(std::int64_t count, const Type& type);
+
 /// Checks what a call says about its data, and describes it. Returns an MPI code.
-int get_buffer(const void* memory, int count, MPI_Datatype type, Buffer* buffer);
+int get_buffer(const void* memory, std::int64_t count, MPI_Datatype type, Buffer* buffer);
 
 /// Returns a buffer of `length` raw bytes.
 Buffer bytes_buffer(void* memory, std::size_t length);

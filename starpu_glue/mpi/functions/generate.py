@@ -119,6 +119,8 @@ def function_names(chapters):
 
 def parameter(argument, large):
     """The argument as the function behind the entry point has it."""
+    if large and argument.is_function:
+        return f"const Either<{argument.kind}, {argument.kind}_c>& {argument.name}"
     if is_object(argument):
         return OBJECTS[argument.kind][3].format(argument.name)
     if large and argument.is_list:
@@ -133,9 +135,10 @@ def parameters(function):
 
 def calls_header(chapter):
     functions = [function for function in chapter.functions if function.is_generated]
-    functions = [function for function in functions if "conversion" not in function.marks]
+    functions = [one for one in functions if "conversion" not in one.marks and not one.is_collective]
     used = {OBJECTS[one.kind][4] for function in functions for one in function.arguments if is_object(one)} - {None}
-    if any(re.match("const Integers&|Form ", part) for function in functions for part in parameters(function)):
+    passed_on = [part for function in functions for part in parameters(function)]
+    if any(re.match("const Integers&|const Either<|Form ", part) for part in passed_on):
         used.add("core/integers.hpp")
     lines = [f"// {LICENSE}", "//",
              f"// The functions behind the entry points of the chapter {chapter.name}, made from",
@@ -220,6 +223,48 @@ def conversion(function):
         f"CANELE_MPI_NAME({function.name});", ""])
 
 
+def groups_of_data(function):
+    """Returns the arguments of a collective as its function takes them: the data of one side as one argument.
+
+    A reduction takes its arguments as they are.
+    """
+    arguments = [one for one in function.arguments if one.kind not in ("comm", "info", "request")]
+    if any(one.kind == "op" for one in arguments):
+        return [f"Integers({one.name}, 0)" if one.is_list else one.name for one in arguments]
+    parts = []
+    while arguments:
+        one = arguments.pop(0)
+        if one.kind != "choice":
+            parts.append(one.name)
+            continue
+        count = arguments.pop(0)
+        place = arguments.pop(0) if count.is_array else None
+        data_type = arguments.pop(0)
+        if not count.is_array:
+            parts.append(f"CallBuffer{{{one.name}, {count.name}, {data_type.name}}}")
+        else:
+            lists = f"Integers({count.name}, 0), Integers({place.name}, 0)"
+            types = f"MPI_DATATYPE_NULL, {data_type.name}" if data_type.is_array else data_type.name
+            parts.append(f"CallBufferV{{{one.name}, {lists}, {types}}}")
+    return parts
+
+
+def collective_entry(function, large):
+    name = function.name + ("_c" if large else "")
+    parts = [f'"MPI_{name}"', "comm"]
+    if function.name.endswith("_init"):
+        base, how, parts = function.name[:-len("_init")], "plan", parts + ["info", "request", "start_{}<Plan>"]
+    elif function.call_class == "init":
+        base, how, parts = function.name[1:], "begin", parts + ["request", "start_{}<Start>"]
+    else:
+        base, how, parts = function.name, "run", parts + ["start_{}<Start>"]
+    parts[-1] = parts[-1].format(base.lower())
+    return "\n".join([
+        wrap(f'extern "C" int PMPI_{name}(', [one.declaration(large) for one in function.arguments], ") {"),
+        wrap(f"  return {how}_collective(", parts + groups_of_data(function), ");"), "}",
+        f"CANELE_MPI_NAME({name});", ""])
+
+
 def tool(function):
     """The entry point of a function for tools. Errors are returned only, and the function behind checks arguments."""
     head = wrap(f'extern "C" int PMPI_{function.name}(', [one.declaration() for one in function.arguments], ") {")
@@ -232,6 +277,8 @@ def tool(function):
 def entry(function, large):
     if "conversion" in function.marks:
         return conversion(function)
+    if function.is_collective:
+        return collective_entry(function, large)
     if function.chapter == "tools":
         return tool(function)
     name = function.name + ("_c" if large else "")
@@ -272,7 +319,10 @@ def entries(chapter):
     begins = "tools/tool_state.hpp" if chapter.name == "tools" else "entry.hpp"
     lines = [f"// {LICENSE}", "//", f"// Entry points of the chapter {chapter.name}, made from",
              f"// starpu_glue/mpi/functions/{chapter.name}.txt.", f'#include "calls/{chapter.name}.hpp"', "",
-             f'#include "starpu_glue/mpi/{begins}"', "", "using namespace canele::mpi;", ""]
+             f'#include "starpu_glue/mpi/{begins}"']
+    if any(function.is_collective for function in chapter.functions):
+        lines.append('#include "starpu_glue/mpi/collectives/entry.hpp"')
+    lines += ["", "using namespace canele::mpi;", ""]
     for function in chapter.functions:
         if function.is_generated:
             if not function.is_declared:

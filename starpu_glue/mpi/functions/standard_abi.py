@@ -12,9 +12,9 @@ OF_FORTRAN = {"fint", "f_status", "f08_status"}
 
 
 def functions_of(chapters):
-    """Returns the functions of the ABI."""
+    """Returns the functions of the ABI, with those that only its header has."""
     return [one for chapter in chapters for one in chapter.functions
-            if "undeclared" not in one.marks and one.result != "MPI_Fint" and
+            if ("undeclared" not in one.marks or one.is_large_only) and one.result != "MPI_Fint" and
             not any(argument.kind in OF_FORTRAN for argument in one.arguments)]
 
 

@@ -72,7 +72,7 @@ SPECIAL = {
 ONE_FORM = ("MPI_Datarep_extent_function",)
 CLASSES = ("blocking", "init", "test", "wait")
 MARKS = CLASSES + ("large", "missing", "large missing", "by hand", "conversion", "any time", "may block")
-MARKS += ("deprecated", "removed", "undeclared", "form")
+MARKS += ("deprecated", "removed", "undeclared", "form", "collective")
 DIRECTIONS = ("in", "out", "inout")
 
 
@@ -159,6 +159,10 @@ class Function:
     @property
     def is_generated(self):
         return self.exists and "by hand" not in self.marks
+
+    @property
+    def is_collective(self):
+        return self.exists and "collective" in self.marks
 
     @property
     def has_large_form(self):

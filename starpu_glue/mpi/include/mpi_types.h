@@ -79,6 +79,7 @@ typedef int MPI_Grequest_query_function(void *extra_state, MPI_Status *status);
 typedef int MPI_Grequest_free_function(void *extra_state);
 typedef int MPI_Grequest_cancel_function(void *extra_state, int complete);
 typedef void MPI_User_function(void *in, void *inout, int *count, MPI_Datatype *datatype);
+typedef void MPI_User_function_c(void *in, void *inout, MPI_Count *count, MPI_Datatype *datatype);
 
 #ifdef __cplusplus
 }

@@ -221,15 +221,17 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
   return code;
 }
 
-/// Waits for a persistent message, which then becomes inactive. Returns false, with no effect on the request, if it is
-/// none, or has failed.
+/// Waits for a persistent message or collective, which then becomes inactive. Returns false, with no effect on the
+/// request, if it is none, or has failed.
 bool wait_persistent(MPI_Request handle, MPI_Status* status) {
   Request* request = requests_pool.find(handle);
-  if (request == nullptr || request->flags != Request::persistent || !may_wait_fast()) return false;
+  if (request == nullptr || (request->flags & ~Request::collective) != Request::persistent || !may_wait_fast())
+    return false;
   canele_status_t outcome;
   if (canele_wait(&request->engine, status == MPI_STATUS_IGNORE ? nullptr : &outcome) != CANELE_OK) return false;
   if (status != MPI_STATUS_IGNORE) fill_fast_status(*request, outcome, status);
-  request->flags = Request::persistent | Request::inactive;
+  if (request->has(Request::collective)) request->staging.deliver();
+  request->flags |= Request::inactive;
   return true;
 }
 

@@ -49,6 +49,10 @@ class FastMessage {
     count_ = count;
     return type_ != nullptr && type_->dense && count >= 0;
   }
+  /// A count of more than 31 bits takes the slow path.
+  bool has_data(MPI_Datatype type, MPI_Count count) {
+    return static_cast<int>(count) == count && has_data(type, static_cast<int>(count));
+  }
   /// Takes one of the thread's free requests; nullptr if it has none. The last step.
   Request* take_request(bool receive) {
     Request* request = free_requests.take_cached();

@@ -158,11 +158,13 @@ using namespace canele::mpi;
 extern "C" int PMPI_Start(MPI_Request* handle) {
   Request* request = handle != nullptr ? requests_pool.find(*handle) : nullptr;
   constexpr std::uint8_t startable = Request::persistent | Request::inactive;
-  if (request != nullptr && request->flags == startable && fast_world() != nullptr) [[likely]] {
-    request->flags = Request::persistent;
+  // Also those of collectives, which have one flag more.
+  if (request != nullptr && (request->flags & ~Request::collective) == startable && fast_world() != nullptr)
+      [[likely]] {
+    request->flags ^= Request::inactive;
     if (request->work->start(*request) == MPI_SUCCESS) [[likely]]
       return MPI_SUCCESS;
-    request->flags = startable;  // the slow path reports the error
+    request->flags ^= Request::inactive;  // the slow path reports the error
   }
   return start_slow(handle);
 }

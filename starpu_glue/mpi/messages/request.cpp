@@ -101,6 +101,10 @@ int Work::cancel(bool) { return MPI_SUCCESS; }
 
 int Work::complete(Request&) { return fail(MPI_ERR_REQUEST, "the request was not made by MPI_Grequest_start"); }
 
+int Work::make_ready(int, int) { return fail(MPI_ERR_REQUEST, "the request was not made by MPI_Psend_init"); }
+
+int Work::has_arrived(int, bool*) { return fail(MPI_ERR_REQUEST, "the request was not made by MPI_Precv_init"); }
+
 bool FreeRequests::join() {
   if (thread_ == Thread::fresh) {
     thread_exit.armed = true;  // constructs the thread_local, so that its destructor runs at the end of the thread
@@ -137,7 +141,7 @@ void FreeRequests::on_thread_exit() {
   thread_ = Thread::ended;
 }
 
-int get_message(const Endpoint& endpoint, const void* memory, int count, MPI_Datatype type, Buffer* buffer) {
+int get_message(const Endpoint& endpoint, const void* memory, std::int64_t count, MPI_Datatype type, Buffer* buffer) {
   return get_buffer(memory, count, endpoint.is_proc_null() && type == MPI_DATATYPE_NULL ? MPI_BYTE : type, buffer);
 }
 
@@ -170,12 +174,8 @@ int get_source(Communicator& comm, int rank, int tag, Endpoint* endpoint) {
 }
 
 int get_message(const void* memory, std::int64_t count, Type& type, Buffer* buffer) {
-  if (type.size != 0 && static_cast<std::size_t>(count) > PTRDIFF_MAX / type.size) {
-    return fail(MPI_ERR_COUNT, "count is %lld; %zu bytes each are more than memory can hold",
-                static_cast<long long>(count), type.size);
-  }
   *buffer = Buffer{const_cast<void*>(memory), count, &type};
-  return MPI_SUCCESS;
+  return check_size(count, type);
 }
 
 int get_send(const void* memory, std::int64_t count, Type& type, int rank, int tag, Communicator& comm, Endpoint* to,
@@ -329,9 +329,8 @@ int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle
     if (code == MPI_SUCCESS) code = end;
   }
   if (request.has(Request::persistent)) {
-    note_end(request);
-    if (request.has(Request::collective)) request.staging.reset();
-    request.flags |= Request::inactive;
+    if (request.has(Request::profiled)) request.started.completed();
+    request.make_inactive();
     return code;
   }
   free_request(request);
@@ -340,11 +339,6 @@ int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle
 }
 
 int complete_collective(const canele_status_t& outcome, const Staging& staging) {
-  if (const Steps* const steps = staging.steps()) {
-    const int code = steps->outcome();
-    if (code == MPI_SUCCESS) staging.deliver();
-    return code;
-  }
   if (outcome.error == CANELE_EPROTOCOL) {
     return fail(
         MPI_ERR_TRUNCATE,

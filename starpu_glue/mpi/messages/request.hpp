@@ -13,6 +13,7 @@
 #include <canele/canele.h>
 #include <mpi.h>
 
+#include <atomic>
 #include <memory>
 #include <type_traits>
 
@@ -44,6 +45,9 @@ class Work {
   virtual int cancel(bool is_done);
   /// Of a generalised request: MPI_Grequest_complete.
   virtual int complete(Request& request);
+  /// Of a partitioned message: MPI_Pready of the partitions `first` to `last`, and MPI_Parrived. Any number of threads.
+  virtual int make_ready(int first, int last);
+  virtual int has_arrived(int partition, bool* arrived);
 };
 
 /// The first cache line of a request.
@@ -76,6 +80,13 @@ struct RequestHead {
   }
   Communicator& comm() const { return *on.load(std::memory_order_relaxed); }
   bool has(Flag flag) const { return (flags & flag) != 0; }
+
+  /// Ends the use of a persistent request, while other threads may ask for `flags_now()`. They see what has arrived.
+  void make_inactive() {
+    const auto ended = static_cast<std::uint8_t>((flags & ~profiled) | inactive);
+    std::atomic_ref(flags).store(ended, std::memory_order_release);  // pairs with the acquire load in flags_now
+  }
+  std::uint8_t flags_now() { return std::atomic_ref(flags).load(std::memory_order_acquire); }
 };
 
 /// A request. For a collective, the transfer holds the engine's request only.
@@ -153,7 +164,7 @@ static_assert(MPI_PROC_NULL != CANELE_ANY_SOURCE);
 
 /// These functions check the arguments of a call. They return MPI codes.
 /// Checks the buffer of a message. A message to or from MPI_PROC_NULL needs no datatype.
-int get_message(const Endpoint& endpoint, const void* memory, int count, MPI_Datatype type, Buffer* buffer);
+int get_message(const Endpoint& endpoint, const void* memory, std::int64_t count, MPI_Datatype type, Buffer* buffer);
 int get_destination(MPI_Comm comm, int rank, int tag, Endpoint* endpoint);
 int get_source(MPI_Comm comm, int rank, int tag, Endpoint* endpoint);
 int get_message(const void* memory, std::int64_t count, Type& type, Buffer* buffer);

@@ -5,6 +5,7 @@
 
 #include "calls/completion.hpp"
 #include "calls/handles.hpp"
+#include "calls/point_to_point.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
 #include "starpu_glue/mpi/messages/request.hpp"
 
@@ -15,7 +16,7 @@ namespace {
 /// Returns how it has ended.
 int describe_kept(Request& request, MPI_Status* status) {
   const int code = describe(request, outcome_of(request), status);
-  if (request.has(Request::collective)) request.staging.reset();
+  if (request.has(Request::collective)) request.staging.settle();
   return code;
 }
 
@@ -33,6 +34,16 @@ int look(MPI_Request handle, bool* polled, Request** found, bool* done) {
 }  // namespace
 
 namespace calls {
+
+int get_count(const MPI_Status* status, Type& datatype, MPI_Count* count) {
+  const auto size = static_cast<MPI_Count>(datatype.size);
+  if (size == 0) {
+    *count = status->size == 0 ? 0 : MPI_UNDEFINED;
+  } else {
+    *count = status->size % size == 0 ? status->size / size : MPI_UNDEFINED;
+  }
+  return MPI_SUCCESS;
+}
 
 int request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   Request* found = nullptr;

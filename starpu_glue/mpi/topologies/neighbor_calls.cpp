@@ -8,8 +8,9 @@
 #include <new>
 
 #include "calls/topologies.hpp"
-#include "starpu_glue/mpi/collectives/collectives.hpp"
+#include "starpu_glue/mpi/collectives/plan.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
+#include "starpu_glue/mpi/infos/info.hpp"
 #include "starpu_glue/mpi/messages/request.hpp"
 #include "starpu_glue/mpi/topologies/topology.hpp"
 
@@ -61,9 +62,9 @@ int check_count_of(std::size_t neighbor, std::int64_t count) {
 }
 
 /// Blocks with counts and displacements (v calls).
-int placed_blocks(std::span<const int> neighbors, const void* memory, const int* counts, const int* places,
+int placed_blocks(std::span<const int> neighbors, const void* memory, const Integers& counts, const Integers& places,
                   const Type& type, std::vector<Buffer>* blocks) {
-  const int code = neighbors.empty() ? MPI_SUCCESS : given({{"counts", counts}, {"displs", places}});
+  const int code = neighbors.empty() ? MPI_SUCCESS : given({{"counts", counts.data()}, {"displs", places.data()}});
   if (code != MPI_SUCCESS) return code;
   return make_blocks(neighbors, memory, blocks, [&](std::size_t i, Buffer* block) {
     *block = {shifted_by(memory, static_cast<std::ptrdiff_t>(places[i]) * type.extent()), counts[i], &type};
@@ -72,9 +73,10 @@ int placed_blocks(std::span<const int> neighbors, const void* memory, const int*
 }
 
 /// Blocks with types of their own, and displacements in bytes (w calls).
-int typed_blocks(std::span<const int> neighbors, const void* memory, const int* counts, const MPI_Aint* places,
+int typed_blocks(std::span<const int> neighbors, const void* memory, const Integers& counts, const MPI_Aint* places,
                  const MPI_Datatype* types, std::vector<Buffer>* blocks) {
-  const int code = neighbors.empty() ? MPI_SUCCESS : given({{"counts", counts}, {"displs", places}, {"types", types}});
+  const int code =
+      neighbors.empty() ? MPI_SUCCESS : given({{"counts", counts.data()}, {"displs", places}, {"types", types}});
   if (code != MPI_SUCCESS) return code;
   return make_blocks(neighbors, memory, blocks, [&](std::size_t i, Buffer* block) {
     Type* type = nullptr;
@@ -113,33 +115,45 @@ int check_own_edges(int rank, std::span<const canele_edge_t> sends, std::span<co
   return MPI_SUCCESS;
 }
 
-int start_exchange(const Start& start, const Topology& topology, const NeighborBlocks& blocks) {
+template <class How>
+int start_exchange(const How& start, const Topology& topology, const NeighborBlocks& blocks) {
   EngineBlocks input, output;
   int code = start.staging->input(blocks.sends, &input);
   if (code == MPI_SUCCESS) code = start.staging->output(blocks.receives, &output);
   if (code != MPI_SUCCESS) return code;
   const bool is_shared = blocks.sends.size() == 1;
-  const std::vector<canele_edge_t> sends = edges_of(
+  std::vector<canele_edge_t> sends = edges_of(
       topology.destinations, input, [](std::size_t i) { return i; },
       [&](std::size_t slot) { return is_shared ? 0 : slot; });
-  const std::vector<canele_edge_t> receives = edges_of(
+  std::vector<canele_edge_t> receives = edges_of(
       topology.sources, output, [&](std::size_t i) { return topology.receive_slot(i); },
       [](std::size_t slot) { return slot; });
   code = check_own_edges(start.comm.rank(), sends, receives);
   if (code != MPI_SUCCESS) {
-    canele_group_skip(start.comm.group(), CANELE_EPROTOCOL);  // the other ranks do not wait for this one
+    start.skip(CANELE_EPROTOCOL);  // the other ranks do not wait for this one
     return code;
   }
-  return from_collective(canele_ineighbor_exchange(start.comm.group(), input.memory, sends.data(), sends.size(),
-                                                   output.memory, receives.data(), receives.size(), start.options,
-                                                   start.request));
+  return start.begin([from = input.memory, to = output.memory, sends = std::move(sends),
+                      receives = std::move(receives)](const Execution& at) {
+    return canele_ineighbor_exchange(at.group, from, sends.data(), sends.size(), to, receives.data(), receives.size(),
+                                     at.options, at.request);
+  });
 }
 
-/// Carries out a blocking collective (request == nullptr), or starts one.
-int exchange_blocks(Communicator& comm, const Topology& topology, const NeighborBlocks& blocks, MPI_Request* request) {
-  if (request == nullptr) {
+/// What a call wants: a blocking collective (no request), one that is started or, if it is persistent, planned.
+struct Wanted {
+  MPI_Request* request = nullptr;
+  bool is_persistent = false;
+  MPI_Info info = MPI_INFO_NULL;
+};
+
+/// Lets start(how) start or plan the collective.
+template <class StartIt>
+int carry_out(Communicator& comm, const Wanted& wanted, StartIt start) {
+  if (wanted.is_persistent) return make_planned(comm, start, wanted.request);
+  if (wanted.request == nullptr) {
     Staging staging;
-    const int code = start_exchange({comm, nullptr, &staging, &blocking_options}, topology, blocks);
+    const int code = start(Start{comm, nullptr, &staging, &blocking_options});
     if (code == MPI_SUCCESS) staging.deliver();
     return code;
   }
@@ -147,21 +161,24 @@ int exchange_blocks(Communicator& comm, const Topology& topology, const Neighbor
   int code = new_collective(comm, &made);
   if (code != MPI_SUCCESS) return code;
   try {
-    code = start_exchange({comm, &made->engine, &made->staging}, topology, blocks);
+    code = start(Start{comm, &made->engine, &made->staging});
   } catch (const std::bad_alloc&) {
     code = fail(MPI_ERR_NO_MEM, "no memory");
   }
-  return publish_request(*made, code, request);
+  return publish_request(*made, code, wanted.request);
 }
 
 /// Looks the topology up, lets describe(topology, blocks) describe the blocks, and exchanges them.
 template <class Describe>
-int with_neighbors(Communicator& comm, MPI_Request* request, Describe describe) {
-  const Topology* topology = nullptr;
-  NeighborBlocks blocks;
-  int code = get_topology(comm, MPI_UNDEFINED, &topology);
-  if (code == MPI_SUCCESS) code = describe(*topology, blocks);
-  return code == MPI_SUCCESS ? exchange_blocks(comm, *topology, blocks, request) : code;
+int with_neighbors(Communicator& comm, const Wanted& wanted, Describe describe) {
+  return carry_out(comm, wanted, [&](const auto& how) {
+    const Topology* topology = nullptr;
+    NeighborBlocks blocks;
+    int code = check_hints(wanted.info);
+    if (code == MPI_SUCCESS) code = get_topology(comm, MPI_UNDEFINED, &topology);
+    if (code == MPI_SUCCESS) code = describe(*topology, blocks);
+    return code == MPI_SUCCESS ? start_exchange(how, *topology, blocks) : code;
+  });
 }
 
 /// The block that an allgather sends to all destinations.
@@ -179,14 +196,14 @@ struct Side {
 
 struct PlacedSide {
   const void* memory;
-  const int* counts;
-  const int* places;
+  Integers counts;
+  Integers places;
   const Type& type;
 };
 
 struct TypedSide {
   const void* memory;
-  const int* counts;
+  Integers counts;
   const MPI_Aint* places;
   const MPI_Datatype* types;
 };
@@ -202,16 +219,16 @@ int blocks_of(std::span<const int> neighbors, const TypedSide& side, std::vector
 }
 
 template <class Receive>
-int allgather_neighbors(Communicator& comm, const Side& send, const Receive& receive, MPI_Request* request) {
-  return with_neighbors(comm, request, [&](const Topology& topology, NeighborBlocks& blocks) {
+int allgather_neighbors(Communicator& comm, const Side& send, const Receive& receive, const Wanted& wanted) {
+  return with_neighbors(comm, wanted, [&](const Topology& topology, NeighborBlocks& blocks) {
     const int code = one_block(send.memory, send.count, send.type, &blocks.sends);
     return code == MPI_SUCCESS ? blocks_of(topology.sources, receive, &blocks.receives) : code;
   });
 }
 
 template <class Each>
-int alltoall_neighbors(Communicator& comm, const Each& send, const Each& receive, MPI_Request* request) {
-  return with_neighbors(comm, request, [&](const Topology& topology, NeighborBlocks& blocks) {
+int alltoall_neighbors(Communicator& comm, const Each& send, const Each& receive, const Wanted& wanted) {
+  return with_neighbors(comm, wanted, [&](const Topology& topology, NeighborBlocks& blocks) {
     const int code = blocks_of(topology.destinations, send, &blocks.sends);
     return code == MPI_SUCCESS ? blocks_of(topology.sources, receive, &blocks.receives) : code;
   });
@@ -223,60 +240,99 @@ namespace calls {
 
 int neighbor_allgather(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf, MPI_Count recvcount,
                        Type& recvtype, Communicator& comm) {
-  return ineighbor_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, nullptr);
+  return allgather_neighbors(comm, {sendbuf, sendcount, sendtype}, Side{recvbuf, recvcount, recvtype}, {});
 }
 
 int ineighbor_allgather(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf, MPI_Count recvcount,
                         Type& recvtype, Communicator& comm, MPI_Request* request) {
-  return allgather_neighbors(comm, {sendbuf, sendcount, sendtype}, Side{recvbuf, recvcount, recvtype}, request);
+  return allgather_neighbors(comm, {sendbuf, sendcount, sendtype}, Side{recvbuf, recvcount, recvtype}, {request});
 }
 
-int neighbor_allgatherv(const void* sendbuf, int sendcount, Type& sendtype, void* recvbuf, const int recvcounts[],
-                        const int displs[], Type& recvtype, Communicator& comm) {
-  return ineighbor_allgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, nullptr);
+int neighbor_allgather_init(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf,
+                            MPI_Count recvcount, Type& recvtype, Communicator& comm, MPI_Info info,
+                            MPI_Request* request) {
+  return allgather_neighbors(comm, {sendbuf, sendcount, sendtype}, Side{recvbuf, recvcount, recvtype},
+                             {request, true, info});
 }
 
-int ineighbor_allgatherv(const void* sendbuf, int sendcount, Type& sendtype, void* recvbuf, const int recvcounts[],
-                         const int displs[], Type& recvtype, Communicator& comm, MPI_Request* request) {
+int neighbor_allgatherv(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf,
+                        const Integers& recvcounts, const Integers& displs, Type& recvtype, Communicator& comm) {
   return allgather_neighbors(comm, {sendbuf, sendcount, sendtype}, PlacedSide{recvbuf, recvcounts, displs, recvtype},
-                             request);
+                             {});
+}
+
+int ineighbor_allgatherv(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf,
+                         const Integers& recvcounts, const Integers& displs, Type& recvtype, Communicator& comm,
+                         MPI_Request* request) {
+  return allgather_neighbors(comm, {sendbuf, sendcount, sendtype}, PlacedSide{recvbuf, recvcounts, displs, recvtype},
+                             {request});
+}
+
+int neighbor_allgatherv_init(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf,
+                             const Integers& recvcounts, const Integers& displs, Type& recvtype, Communicator& comm,
+                             MPI_Info info, MPI_Request* request) {
+  return allgather_neighbors(comm, {sendbuf, sendcount, sendtype}, PlacedSide{recvbuf, recvcounts, displs, recvtype},
+                             {request, true, info});
 }
 
 int neighbor_alltoall(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf, MPI_Count recvcount,
                       Type& recvtype, Communicator& comm) {
-  return ineighbor_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, nullptr);
+  return alltoall_neighbors(comm, Side{sendbuf, sendcount, sendtype}, Side{recvbuf, recvcount, recvtype}, {});
 }
 
 int ineighbor_alltoall(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf, MPI_Count recvcount,
                        Type& recvtype, Communicator& comm, MPI_Request* request) {
-  return alltoall_neighbors(comm, Side{sendbuf, sendcount, sendtype}, Side{recvbuf, recvcount, recvtype}, request);
+  return alltoall_neighbors(comm, Side{sendbuf, sendcount, sendtype}, Side{recvbuf, recvcount, recvtype}, {request});
 }
 
-int neighbor_alltoallv(const void* sendbuf, const int sendcounts[], const int sdispls[], Type& sendtype, void* recvbuf,
-                       const int recvcounts[], const int rdispls[], Type& recvtype, Communicator& comm) {
-  return ineighbor_alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-                             nullptr);
+int neighbor_alltoall_init(const void* sendbuf, MPI_Count sendcount, Type& sendtype, void* recvbuf, MPI_Count recvcount,
+                           Type& recvtype, Communicator& comm, MPI_Info info, MPI_Request* request) {
+  return alltoall_neighbors(comm, Side{sendbuf, sendcount, sendtype}, Side{recvbuf, recvcount, recvtype},
+                            {request, true, info});
 }
 
-int ineighbor_alltoallv(const void* sendbuf, const int sendcounts[], const int sdispls[], Type& sendtype, void* recvbuf,
-                        const int recvcounts[], const int rdispls[], Type& recvtype, Communicator& comm,
-                        MPI_Request* request) {
+int neighbor_alltoallv(const void* sendbuf, const Integers& sendcounts, const Integers& sdispls, Type& sendtype,
+                       void* recvbuf, const Integers& recvcounts, const Integers& rdispls, Type& recvtype,
+                       Communicator& comm) {
   return alltoall_neighbors(comm, PlacedSide{sendbuf, sendcounts, sdispls, sendtype},
-                            PlacedSide{recvbuf, recvcounts, rdispls, recvtype}, request);
+                            PlacedSide{recvbuf, recvcounts, rdispls, recvtype}, {});
 }
 
-int neighbor_alltoallw(const void* sendbuf, const int sendcounts[], const MPI_Aint sdispls[],
-                       const MPI_Datatype sendtypes[], void* recvbuf, const int recvcounts[], const MPI_Aint rdispls[],
-                       const MPI_Datatype recvtypes[], Communicator& comm) {
-  return ineighbor_alltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-                             nullptr);
+int ineighbor_alltoallv(const void* sendbuf, const Integers& sendcounts, const Integers& sdispls, Type& sendtype,
+                        void* recvbuf, const Integers& recvcounts, const Integers& rdispls, Type& recvtype,
+                        Communicator& comm, MPI_Request* request) {
+  return alltoall_neighbors(comm, PlacedSide{sendbuf, sendcounts, sdispls, sendtype},
+                            PlacedSide{recvbuf, recvcounts, rdispls, recvtype}, {request});
 }
 
-int ineighbor_alltoallw(const void* sendbuf, const int sendcounts[], const MPI_Aint sdispls[],
-                        const MPI_Datatype sendtypes[], void* recvbuf, const int recvcounts[], const MPI_Aint rdispls[],
-                        const MPI_Datatype recvtypes[], Communicator& comm, MPI_Request* request) {
+int neighbor_alltoallv_init(const void* sendbuf, const Integers& sendcounts, const Integers& sdispls, Type& sendtype,
+                            void* recvbuf, const Integers& recvcounts, const Integers& rdispls, Type& recvtype,
+                            Communicator& comm, MPI_Info info, MPI_Request* request) {
+  return alltoall_neighbors(comm, PlacedSide{sendbuf, sendcounts, sdispls, sendtype},
+                            PlacedSide{recvbuf, recvcounts, rdispls, recvtype}, {request, true, info});
+}
+
+int neighbor_alltoallw(const void* sendbuf, const Integers& sendcounts, const MPI_Aint sdispls[],
+                       const MPI_Datatype sendtypes[], void* recvbuf, const Integers& recvcounts,
+                       const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], Communicator& comm) {
   return alltoall_neighbors(comm, TypedSide{sendbuf, sendcounts, sdispls, sendtypes},
-                            TypedSide{recvbuf, recvcounts, rdispls, recvtypes}, request);
+                            TypedSide{recvbuf, recvcounts, rdispls, recvtypes}, {});
+}
+
+int ineighbor_alltoallw(const void* sendbuf, const Integers& sendcounts, const MPI_Aint sdispls[],
+                        const MPI_Datatype sendtypes[], void* recvbuf, const Integers& recvcounts,
+                        const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], Communicator& comm,
+                        MPI_Request* request) {
+  return alltoall_neighbors(comm, TypedSide{sendbuf, sendcounts, sdispls, sendtypes},
+                            TypedSide{recvbuf, recvcounts, rdispls, recvtypes}, {request});
+}
+
+int neighbor_alltoallw_init(const void* sendbuf, const Integers& sendcounts, const MPI_Aint sdispls[],
+                            const MPI_Datatype sendtypes[], void* recvbuf, const Integers& recvcounts,
+                            const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], Communicator& comm, MPI_Info info,
+                            MPI_Request* request) {
+  return alltoall_neighbors(comm, TypedSide{sendbuf, sendcounts, sdispls, sendtypes},
+                            TypedSide{recvbuf, recvcounts, rdispls, recvtypes}, {request, true, info});
 }
 
 }  // namespace calls

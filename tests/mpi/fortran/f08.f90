@@ -73,6 +73,8 @@ program f08
   call large_counts
   call sections
   call collectives
+  call persistent_collectives
+  call partitioned
   call functions
   call memory
   call types
@@ -221,6 +223,66 @@ contains
     call MPI_Wait(request, MPI_STATUS_IGNORE)
     call check(all(parts == [(i, i=0, size - 1)]), 44)
   end subroutine collectives
+
+  ! Also in the forms for large counts.
+  subroutine persistent_collectives
+    type(MPI_Request) :: requests(3)
+    integer(kind=MPI_COUNT_KIND), allocatable :: counts(:)
+    integer(kind=MPI_ADDRESS_KIND), allocatable :: places(:)
+    integer, allocatable, asynchronous :: parts(:)
+    integer, asynchronous :: own, total, told(2)
+    integer :: i, turn
+    allocate (parts(size), counts(size), places(size))
+    counts = 1
+    places = [(size - i, i=1, size)]
+    call MPI_Allgatherv_init(own, 1_MPI_COUNT_KIND, MPI_INTEGER, parts, counts, places, MPI_INTEGER, MPI_COMM_WORLD, &
+                             MPI_INFO_NULL, requests(1))
+    call MPI_Allreduce_init(own, total, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, requests(2))
+    call MPI_Bcast_init(told, 2_MPI_COUNT_KIND, MPI_INTEGER, 0, MPI_COMM_WORLD, MPI_INFO_NULL, requests(3))
+    counts = -1
+    places = 0
+    do turn = 1, 3
+      own = rank + turn
+      told = merge(turn, -1, rank == 0)
+      call MPI_Startall(3, requests)
+      call MPI_Waitall(3, requests, MPI_STATUSES_IGNORE)
+      call check(all(parts == [(size - i + turn, i=1, size)]), 45)
+      call check(total == size * (size - 1) / 2 + size * turn .and. all(told == turn), 46)
+    end do
+    do i = 1, 3
+      call MPI_Request_free(requests(i))
+    end do
+    call MPI_Allreduce(own, total, 1_MPI_COUNT_KIND, MPI_INTEGER, MPI_MAX, MPI_COMM_WORLD)
+    call check(total == size + 2, 47)
+  end subroutine persistent_collectives
+
+  subroutine partitioned
+    integer, parameter :: parts = 6
+    integer(kind=MPI_COUNT_KIND), parameter :: length = 500
+    integer, asynchronous :: out(length, parts), in(length * 2, parts / 2)
+    type(MPI_Request) :: requests(2)
+    integer :: turn
+    logical :: flag
+    call MPI_Psend_init(out, parts, length, MPI_INTEGER, right, 5, MPI_COMM_WORLD, MPI_INFO_NULL, requests(1))
+    call MPI_Precv_init(in, parts / 2, 2 * length, MPI_INTEGER, left, 5, MPI_COMM_WORLD, MPI_INFO_NULL, requests(2))
+    do turn = 1, 2
+      out = rank + turn
+      in = -1
+      call MPI_Startall(2, requests)
+      call MPI_Pready(0, requests(1))
+      call MPI_Pready_list(2, [5, 4], requests(1))
+      call MPI_Pready_range(1, 3, requests(1))
+      flag = .false.
+      do while (.not. flag)
+        call MPI_Parrived(requests(2), 1, flag)
+      end do
+      call check(all(in(:, 2) == left + turn), 48)
+      call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE)
+      call check(all(in == left + turn), 49)
+    end do
+    call MPI_Request_free(requests(1))
+    call MPI_Request_free(requests(2))
+  end subroutine partitioned
 
   subroutine functions
     type(MPI_Op) :: op

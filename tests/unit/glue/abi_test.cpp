@@ -336,7 +336,7 @@ TEST(Abi, OperatorsOfTheirNumbersCompute) {
     ASSERT_EQ(canele::mpi::get_operator(handle, *canele::mpi::find_type(MPI_INT), &found), MPI_SUCCESS);
     const int in = 12;
     int inout = 10;
-    found.apply(&in, &inout, 1, MPI_INT);
+    found.apply(&in, &inout, 1, *canele::mpi::find_type(MPI_INT));
     EXPECT_EQ(inout, one.result) << one.number;
     known.insert(one.number);
   }

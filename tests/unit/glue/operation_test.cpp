@@ -18,7 +18,7 @@ template <class T>
 T once(MPI_Op op, MPI_Datatype type, T a, T b) {
   Operator found;
   EXPECT_EQ(get_operator(op, *find_type(type), &found), MPI_SUCCESS);
-  found.apply(&a, &b, 1, type);
+  found.apply(&a, &b, 1, *find_type(type));
   return b;
 }
 

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 
@@ -98,6 +99,33 @@ TEST(Staging, BlocksWithPlacesOfTheirOwnAreNotCopiedEither) {
   EXPECT_EQ(engine.memory, bytes(cells.data() + 1));  // the lowest part
   EXPECT_EQ(engine.lengths, (std::vector<std::size_t>{8, 0, 12}));
   EXPECT_EQ(engine.offsets, (std::vector<std::size_t>{32, 0, 0}));
+}
+
+TEST(Staging, OfAPersistentCollectiveReadsAtEachStartAndDeliversOnceEach) {
+  auto cells = counted<4>();
+  auto results = counted<4>();
+  Type* const type = spaced(2, 4);  // cells 0 and 2 of four
+  Staging staging;
+  staging.keep();
+  EngineBlocks in, out;
+  ASSERT_EQ(staging.input(Blocks{bytes(cells.data()), 1, 1, type}, &in), MPI_SUCCESS);
+  ASSERT_EQ(staging.output(Blocks{bytes(results.data()), 1, 1, type}, false, &out), MPI_SUCCESS);
+  const int* packed = reinterpret_cast<const int*>(in.memory);
+  int* result = reinterpret_cast<int*>(out.memory);
+  for (int round = 0; round < 3; ++round) {
+    cells = {10 + round, -1, 20 + round, -1};
+    staging.fill();
+    EXPECT_EQ((std::vector<int>(packed, packed + 2)), (std::vector<int>{10 + round, 20 + round}));
+    std::copy(packed, packed + 2, result);
+    staging.deliver();
+    EXPECT_EQ(results, (std::array<int, 4>{10 + round, 1, 20 + round, 3}));
+    results[0] = 77;
+    staging.settle();
+    staging.deliver();
+    EXPECT_EQ(results[0], 77);
+  }
+  staging.reset();
+  drop_reference(*type);
 }
 
 TEST(Staging, ATypeWithGapsIsCopiedAndItsGapsStay) {

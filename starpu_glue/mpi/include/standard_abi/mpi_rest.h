@@ -12,7 +12,6 @@
 extern "C" {
 #endif
 
-typedef void MPI_User_function_c(void *in, void *inout, MPI_Count *count, MPI_Datatype *datatype);
 typedef void MPI_File_errhandler_function(MPI_File *file, int *code, ...);
 typedef MPI_Comm_errhandler_function MPI_Comm_errhandler_fn; /* deprecated names */
 typedef MPI_File_errhandler_function MPI_File_errhandler_fn;
