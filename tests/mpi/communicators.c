@@ -449,6 +449,9 @@ static void hints(void) {
   MPI_Comm_dup_with_info(comm, none, &copy);
   CHECK(!has_hint(copy, key, "true"));
   MPI_Comm_free(&copy);
+#ifdef CANELE_MPI
+  CHECK(has_hint(comm, "mpi_memory_alloc_kinds", "mpi,system"));
+#endif
   MPI_Comm_free(&comm);
   MPI_Info_free(&info);
   MPI_Info_free(&none);

@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
   MPI_Finalized(&flag);
   CHECK(!flag);
   MPI_Get_version(&version, &subversion);
-  CHECK(version >= 3);
+  CHECK(version == MPI_VERSION && subversion == MPI_SUBVERSION);
   MPI_Get_library_version(text, &length);
   CHECK(length > 0);
   infos(argc, argv);

@@ -34,6 +34,19 @@ class Standard(unittest.TestCase):
         self.assertEqual({name for name in names - known if not FOREIGN.match("MPI_" + name)}, set())
 
 
+class Version(unittest.TestCase):
+    def test_all_of_the_version_exists_but_what_is_left_out(self):
+        header = (SOURCE / "starpu_glue/mpi/include/mpi.h").read_text(encoding="utf-8")
+        own = header[header.index("#define MAD_MPI"):]
+        version = tuple(int(re.search(rf"#define {name} (\d+)", own)[1]) for name in ("MPI_VERSION", "MPI_SUBVERSION"))
+        chapters = table.read_table()
+        self.assertEqual({chapter.name for chapter in chapters if chapter.left_out}, {"files", "processes"})
+        lacking = {function.name for chapter in chapters if not chapter.left_out for function in chapter.functions
+                   if not function.exists or "large missing" in function.marks
+                   if tuple(map(int, function.since.split("."))) <= version}
+        self.assertEqual(lacking, set(), f"MPI_VERSION is {version}")
+
+
 class Docs(unittest.TestCase):
     def test_the_list_is_that_of_the_table(self):
         page = (SOURCE / "docs/mpi-functions.md").read_text(encoding="utf-8")

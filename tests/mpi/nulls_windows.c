@@ -17,6 +17,10 @@ static void windows(void) {
   REFUSED(MPI_Win_allocate(8, 1, MPI_INFO_NULL, world, NULL, &window));
   REFUSED(MPI_Win_allocate_shared(8, 1, MPI_INFO_NULL, world, &base, NULL));
   REFUSED(MPI_Win_allocate_shared(8, 1, MPI_INFO_NULL, world, NULL, &window));
+  REFUSED(MPI_Win_create_c(&value, sizeof value, 1, MPI_INFO_NULL, world, NULL));
+  REFUSED(MPI_Win_allocate_c(8, 1, MPI_INFO_NULL, world, &base, NULL));
+  REFUSED(MPI_Win_allocate_c(8, 1, MPI_INFO_NULL, world, NULL, &window));
+  REFUSED(MPI_Win_allocate_shared_c(8, 1, MPI_INFO_NULL, world, NULL, &window));
   REFUSED(MPI_Win_create_dynamic(MPI_INFO_NULL, world, NULL));
   REFUSED(MPI_Win_free(NULL));
   MPI_Win_allocate_shared(8, 1, MPI_INFO_NULL, world, &base, &window);
@@ -24,6 +28,8 @@ static void windows(void) {
   REFUSED(MPI_Win_shared_query(window, 0, NULL, &value, &base));
   REFUSED(MPI_Win_shared_query(window, 0, &address, NULL, &base));
   REFUSED(MPI_Win_shared_query(window, 0, &address, &value, NULL));
+  REFUSED(MPI_Win_shared_query_c(window, 0, &address, NULL, &base));
+  REFUSED(MPI_Win_shared_query_c(window, 0, NULL, &address, &base));
   MPI_Win_free(&window);
   MPI_Win_create(&value, sizeof value, 1, MPI_INFO_NULL, world, &window);
   MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);

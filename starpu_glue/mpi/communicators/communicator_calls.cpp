@@ -44,7 +44,7 @@ int comm_set_info(Communicator& comm, MPI_Info info) {
   return code;
 }
 
-int comm_get_info(Communicator& comm, MPI_Info* info_used) { return new_info(comm.hints(), info_used); }
+int comm_get_info(Communicator& comm, MPI_Info* info_used) { return new_object_info(comm.hints(), info_used); }
 
 int comm_test_inter(Communicator& comm, int* flag) {
   *flag = comm.inter() == nullptr ? 0 : 1;

@@ -141,8 +141,9 @@ CANELE_MPI_NAME(Get_version);
 extern "C" int PMPI_Get_library_version(char* version, int* length) {
   if (const int code = given({{"version", version}, {"length", length}}); code != MPI_SUCCESS)
     return Call::any_time("MPI_Get_library_version").end(code);
-  *length = std::snprintf(version, MPI_MAX_LIBRARY_VERSION_STRING, "Canele %s (MPI %d.%d subset)", canele_version(),
-                          MPI_VERSION, MPI_SUBVERSION);
+  *length = std::snprintf(version, MPI_MAX_LIBRARY_VERSION_STRING,
+                          "Canele %s (MPI %d.%d without files and spawned processes)", canele_version(), MPI_VERSION,
+                          MPI_SUBVERSION);
   return MPI_SUCCESS;
 }
 CANELE_MPI_NAME(Get_library_version);

@@ -54,7 +54,7 @@ int session_finalize(MPI_Session* session) {
   return drop_engine(false);
 }
 
-int session_get_info(Session& session, MPI_Info* info_used) { return new_info(session.info(), info_used); }
+int session_get_info(Session& session, MPI_Info* info_used) { return new_object_info(session.info(), info_used); }
 
 int session_get_num_psets(Session&, MPI_Info info, int* npset_names) {
   *npset_names = process_sets();

@@ -4,8 +4,9 @@
  * windows call.
  *
  * For C and C++ programs compiled by canele-mpicc or canele-mpicxx. MPI_THREAD_MULTIPLE is always provided, so any
- * thread may call any function. An MPI function that is not declared here does not exist, on purpose. Its use is a
- * compile or link error, never a silent no-op.
+ * thread may call any function. All of MPI-4.1 is here but two chapters: files (MPI_File_) and the creation of
+ * processes (MPI_Comm_spawn and the like). Their functions do not exist, on purpose. Their use is a compile or link
+ * error, never a silent no-op.
  *
  * Types and constants have the layout and the values of the standard ABI of MPI 5.0. A handle is a pointer to a
  * structure that does not exist. The null handle of a kind is not 0, and 0 is never valid.
@@ -39,7 +40,7 @@ extern "C" {
 /* StarPU requests MPI_THREAD_MULTIPLE if this is defined. */
 #define MAD_MPI 1
 #define CANELE_MPI 1
-#define MPI_VERSION 3
+#define MPI_VERSION 4
 #define MPI_SUBVERSION 1
 #endif
 

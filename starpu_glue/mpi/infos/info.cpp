@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/core/handles.hpp"
@@ -41,6 +42,11 @@ int new_info(InfoPairs pairs, MPI_Info* handle) {
   *slot = std::move(pairs);
   *handle = made;
   return MPI_SUCCESS;
+}
+
+int new_object_info(InfoPairs hints, MPI_Info* handle) {
+  set_value(hints, "mpi_memory_alloc_kinds", "mpi,system");
+  return new_info(std::move(hints), handle);
 }
 
 int free_info(MPI_Info* handle) {

@@ -19,6 +19,8 @@ namespace canele::mpi {
 using InfoPairs = std::vector<std::pair<std::string, std::string>>;
 
 int new_info(InfoPairs pairs, MPI_Info* handle);
+/// Makes the info of a communicator, window or session: its hints, and the kinds of memory that all of them take.
+int new_object_info(InfoPairs hints, MPI_Info* handle);
 int free_info(MPI_Info* handle);
 /// Copies the pairs of a live handle, or those of MPI_INFO_ENV, which cannot be changed.
 int info_pairs(MPI_Info handle, InfoPairs* pairs);

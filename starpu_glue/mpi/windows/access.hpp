@@ -21,7 +21,7 @@ namespace canele::mpi {
 /// Data of this rank, as a call names it.
 struct OriginData {
   const void* memory;
-  int count;
+  MPI_Count count;
   MPI_Datatype type;
 };
 
@@ -29,7 +29,7 @@ struct OriginData {
 struct TargetData {
   int rank;
   MPI_Aint displacement;
-  int count;
+  MPI_Count count;
   MPI_Datatype type;
 };
 

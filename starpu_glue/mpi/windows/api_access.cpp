@@ -12,24 +12,6 @@
 namespace canele::mpi {
 namespace {
 
-/// Starts one operation with a request: perform(window, &request).
-template <class Perform>
-int start_access(Function function, MPI_Win handle, MPI_Request* request, Perform perform) {
-  const Call call(function);
-  if (call.rejected()) [[unlikely]]
-    return call.end(reject_in_child());
-  if (const int code = given({{"request", request}}); code != MPI_SUCCESS) return call.end(code);
-  Window* window = nullptr;
-  if (const int code = get_window(handle, &window); code != MPI_SUCCESS) return call.end(code);
-  Request* made = nullptr;
-  int code = new_access(*window->comm, &made);
-  if (code != MPI_SUCCESS) return call.end(code, comm_of(window));
-  AccessRequest access{&made->engine};
-  code = perform(*window, &access);
-  if (!access.is_posted) made->flags |= Request::proc_null;
-  return call.end(publish_request(*made, code, request), comm_of(window));
-}
-
 /// Returns whether an operation can take the fast path. Its data is of one type, and `memory` is given.
 bool is_fast(FastAccess& access, MPI_Win window, int rank, MPI_Aint displacement, const OriginData& origin,
              int target_count, MPI_Datatype target_type) {

@@ -3,6 +3,7 @@
 // MPI_Win_ functions of windows as objects, MPI_Alloc_mem and MPI_Free_mem. Called from any thread.
 #include "starpu_glue/mpi/windows/api_window.hpp"
 
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
@@ -15,13 +16,16 @@ namespace {
 int check_request(const WindowRequest& request) {
   if (request.size < 0)
     return fail(MPI_ERR_SIZE, "the size is %lld; expected: at least 0", static_cast<long long>(request.size));
-  if (request.unit <= 0) return fail(MPI_ERR_DISP, "the displacement unit is %d; expected: at least 1", request.unit);
+  if (request.unit <= 0 || request.unit > INT_MAX)
+    return fail(MPI_ERR_DISP, "the displacement unit is %lld; expected: 1 to %d", static_cast<long long>(request.unit),
+                INT_MAX);
   if (request.flavor == MPI_WIN_FLAVOR_CREATE && request.base == nullptr && request.size > 0)
     return fail(MPI_ERR_BASE, "the base is NULL for %lld bytes", static_cast<long long>(request.size));
   return MPI_SUCCESS;
 }
 
-/// Makes a window for the ranks of a communicator, and writes its handle, and its address if `base` is given.
+}  // namespace
+
 int make_window(Function function, MPI_Comm comm, const WindowRequest& request, void* base, MPI_Win* handle) {
   const Call call(function);
   if (call.rejected()) return call.end(reject_in_child());
@@ -42,7 +46,6 @@ int make_window(Function function, MPI_Comm comm, const WindowRequest& request, 
   return MPI_SUCCESS;
 }
 
-}  // namespace
 }  // namespace canele::mpi
 
 using namespace canele::mpi;
@@ -175,7 +178,7 @@ extern "C" int PMPI_Win_get_info(MPI_Win window, MPI_Info* info) {
   return with_window("MPI_Win_get_info", window, [&](Window& w) {
     if (const int code = given({{"info", info}}); code != MPI_SUCCESS) return code;
     const std::lock_guard guard(w.mutex);
-    return new_info(w.hints, info);
+    return new_object_info(w.hints, info);
   });
 }
 CANELE_MPI_NAME(Win_get_info);

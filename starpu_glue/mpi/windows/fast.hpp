@@ -37,7 +37,7 @@ class FastAccess {
     return target_->ready.load(std::memory_order_acquire);  // pairs with make_ready
   }
   /// Finds the data in the target's part. Returns false if not all of it is there.
-  bool has_data(MPI_Datatype type, int count, MPI_Aint displacement) {
+  bool has_data(MPI_Datatype type, MPI_Count count, MPI_Aint displacement) {
     type_ = types_pool.find(type);
     if (type_ == nullptr || !type_->dense || count < 0) return false;
     const WindowCard& card = target_->card;

@@ -43,12 +43,15 @@ KeptData* keep(Window& window, int rank, const Buffer& buffer, const Payload& pa
   return window.kept.back().get();
 }
 
-/// The bytes of `count` elements, relative to the first one.
+/// The bytes of `count` elements, relative to the first one. What does not fit is beyond every window.
 struct Bounds {
   std::int64_t low, high;
 };
-Bounds bounds_of(const Type& type, int count) {
-  const std::int64_t last = count > 0 ? static_cast<std::int64_t>(count - 1) * type.extent() : 0;
+Bounds bounds_of(const Type& type, std::int64_t count) {
+  constexpr std::int64_t kBeyond = std::numeric_limits<std::int64_t>::max() / 2;
+  std::int64_t last = 0;
+  if (count > 0 && __builtin_mul_overflow(count - 1, type.extent(), &last))
+    last = type.extent() < 0 ? -kBeyond : kBeyond;
   return {std::min<std::int64_t>(0, last) + type.true_lower, std::max<std::int64_t>(0, last) + type.true_upper};
 }
 

@@ -121,7 +121,7 @@ class Place {
   WindowTarget* target_ = nullptr;
   canele_key_t* key_ = nullptr;
   std::uint64_t begin_ = 0;  ///< offset of the first element
-  int count_ = 0;
+  MPI_Count count_ = 0;
   int rank_ = MPI_PROC_NULL;
   std::vector<AttachedRange> ranges_;  ///< if the data lies in several; `begin_` is an address then
   std::size_t unit_ = 1;               ///< bytes that are not to be cut; of `ranges_`

@@ -177,7 +177,7 @@ int create_window(Communicator& parent, const WindowRequest& request, Window** m
   window->engine = engine();
   window->base = request.base;
   window->size = request.size;
-  window->unit = request.unit;
+  window->unit = static_cast<int>(request.unit);
   window->flavor = request.flavor;
   take_hints(*window, hints);
   std::atomic<Window*>* const slot = windows_pool.take();

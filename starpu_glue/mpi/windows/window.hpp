@@ -189,7 +189,7 @@ struct WindowRequest {
   int flavor;
   void* base;  ///< of MPI_WIN_FLAVOR_CREATE
   MPI_Aint size;
-  int unit;
+  MPI_Aint unit;  ///< at most INT_MAX
   MPI_Info info;
 };
 
