@@ -5,7 +5,6 @@
 
 #include <climits>
 #include <cstdint>
-#include <new>
 
 #include "starpu_glue/mpi/communicators/call.hpp"
 #include "starpu_glue/mpi/communicators/communicator.hpp"
@@ -42,16 +41,6 @@ inline const Session* session_behind(const MPI_Session* handle) {
 /// Ends a call by the error handler of a session; nullptr: by that of MPI_COMM_WORLD.
 inline int end_with_session(const Call& call, int code, const Session* session) {
   return session == nullptr ? call.end(code) : call.end_with(code, session->error_target());
-}
-
-/// Performs a call. Memory that runs out in it is an error of the call: no exception may leave the library.
-template <class Perform>
-int without_memory_error(Perform perform) {
-  try {
-    return perform();
-  } catch (const std::bad_alloc&) {
-    return fail(MPI_ERR_NO_MEM, "no memory");
-  }
 }
 
 /// Returns an output of a function in the type of its form without _c: MPI_UNDEFINED if it does not fit.

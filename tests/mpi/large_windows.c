@@ -16,7 +16,7 @@ static int class_of(int code) {
   return result;
 }
 
-/* Every rank works on the part of its right neighbor, which nobody else accesses. */
+/* Every rank works on the part of its right neighbor, which no other rank accesses. */
 static void operations(MPI_Win window, int *part) {
   const int right = (rank_ + 1) % size_;
   int mine[LENGTH], got[LENGTH];

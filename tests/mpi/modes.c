@@ -119,7 +119,7 @@ static void matched(int blocking, int length) {
   free(in);
 }
 
-static void matched_by_nobody(void) {
+static void never_matched(void) {
   MPI_Message message = MPI_MESSAGE_NULL;
   MPI_Request request;
   MPI_Status status;
@@ -220,7 +220,7 @@ int main(int argc, char **argv) {
   before_ = (rank_ + size_ - 1) % size_;
   ready();
   replace_with_gaps();
-  matched_by_nobody();
+  never_matched();
   buffer_too_small();
   for (int form = 0; form < 2; ++form) {
     const int length = form == 0 ? 1 : LENGTH;

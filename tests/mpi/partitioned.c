@@ -256,7 +256,7 @@ static void threads(void) {
   free(in);
 }
 
-static void nobody(void) {
+static void no_process(void) {
   int value[2] = {1, 2}, flag = 0;
   MPI_Request requests[2];
   MPI_Status status;
@@ -363,7 +363,7 @@ int main(int argc, char **argv) {
   matching();
   gaps();
   threads();
-  nobody();
+  no_process();
   errors();
   freed();
   return finish();

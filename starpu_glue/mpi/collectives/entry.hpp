@@ -7,8 +7,6 @@
 // collectives.hpp.
 #pragma once
 
-#include <new>
-
 #include "starpu_glue/mpi/collectives/between_groups.hpp"
 #include "starpu_glue/mpi/collectives/collectives.hpp"
 #include "starpu_glue/mpi/collectives/plan.hpp"
@@ -24,16 +22,14 @@ namespace canele::mpi {
 template <class... Parameters, class... Arguments>
 [[gnu::noinline]] int run_staged(Communicator& comm, int (*start)(const Start&, Parameters...),
                                  const Arguments&... arguments) {
-  try {
+  return without_memory_error([&] {
     int code = start(Start{comm, nullptr, nullptr, &blocking_options}, arguments...);
     if (code != kNeedsStaging) return code;
     Staging staging;
     code = start(Start{comm, nullptr, &staging, &blocking_options}, arguments...);
     if (code == MPI_SUCCESS) staging.deliver();
     return code;
-  } catch (const std::bad_alloc&) {
-    return fail(MPI_ERR_NO_MEM, "no memory");
-  }
+  });
 }
 
 /// Starts a collective with a request. Returns an MPI code.
@@ -43,11 +39,9 @@ int start_collective(Communicator& comm, MPI_Request* made, int (*start)(const S
   Request* request = nullptr;
   int code = new_collective(comm, &request);
   if (code != MPI_SUCCESS) return code;
-  try {
-    code = start_anywhere(Start{comm, &request->engine, &request->staging}, start, arguments...);
-  } catch (const std::bad_alloc&) {
-    code = fail(MPI_ERR_NO_MEM, "no memory");
-  }
+  code = without_memory_error([&] {
+    return start_anywhere(Start{comm, &request->engine, &request->staging}, start, arguments...);
+  });
   return publish_request(*request, code, made);
 }
 
@@ -95,41 +89,38 @@ template <class... Parameters, class... Arguments>
   return end_with_error(function, code, *world);
 }
 
-/// Starts a collective, and returns its request.
-template <class... Parameters, class... Arguments>
-int begin_collective(Function function, MPI_Comm handle, MPI_Request* made, int (*start)(const Start&, Parameters...),
-                     const Arguments&... arguments) {
+/// Makes the request of a collective: make(communicator) returns an MPI code.
+template <class Make>
+[[gnu::always_inline]] inline int with_request(Function function, MPI_Comm handle, MPI_Request* made, Make make) {
   const Call call(function);
   if (call.rejected()) [[unlikely]]
     return call.end(reject_in_child());
   Communicator* comm = nullptr;
   int code = given({{"request", made}});
   if (code == MPI_SUCCESS) code = get_communicator(handle, &comm);
-  if (code == MPI_SUCCESS) code = start_collective(*comm, made, start, arguments...);
+  if (code == MPI_SUCCESS) code = make(*comm);
   return call.end(code, comm);
+}
+
+/// Starts a collective, and returns its request.
+template <class... Parameters, class... Arguments>
+int begin_collective(Function function, MPI_Comm handle, MPI_Request* made, int (*start)(const Start&, Parameters...),
+                     const Arguments&... arguments) {
+  return with_request(function, handle, made,
+                      [&](Communicator& comm) { return start_collective(comm, made, start, arguments...); });
 }
 
 /// Makes the request of a persistent collective.
 template <class... Parameters, class... Arguments>
 int plan_collective(Function function, MPI_Comm handle, MPI_Info info, MPI_Request* made,
                     int (*start)(const Plan&, Parameters...), const Arguments&... arguments) {
-  const Call call(function);
-  if (call.rejected()) [[unlikely]]
-    return call.end(reject_in_child());
-  Communicator* comm = nullptr;
-  int code = given({{"request", made}});
-  if (code == MPI_SUCCESS) code = get_communicator(handle, &comm);
-  if (code != MPI_SUCCESS) return call.end(code, comm);
   const auto make_plan = [&](const Plan& plan) {
     const int checked = check_hints(info);
     return checked == MPI_SUCCESS ? start_anywhere(plan, start, arguments...) : checked;
   };
-  try {
-    code = make_planned(*comm, make_plan, made);
-  } catch (const std::bad_alloc&) {
-    code = fail(MPI_ERR_NO_MEM, "no memory");
-  }
-  return call.end(code, comm);
+  return with_request(function, handle, made, [&](Communicator& comm) {
+    return without_memory_error([&] { return make_planned(comm, make_plan, made); });
+  });
 }
 
 }  // namespace canele::mpi

@@ -16,7 +16,6 @@
 #pragma once
 
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -90,16 +89,15 @@ int make_planned(Communicator& comm, MakePlan plan, MPI_Request* handle) {
   if (code == MPI_SUCCESS) code = new_persistent(comm, false, Request::collective, nullptr, &request);
   if (code != MPI_SUCCESS) return code;
   request->staging.keep();
-  try {
+  code = without_memory_error([&] {
     std::unique_ptr<PlannedWork> work;
     bool is_skipped = false;
-    code = plan(Plan{comm, &request->staging, &work, &is_skipped});
+    int planned = plan(Plan{comm, &request->staging, &work, &is_skipped});
     if (is_skipped) revoke_group(comm, label);
-    if (code == MPI_SUCCESS) code = work->open_group(label);
+    if (planned == MPI_SUCCESS) planned = work->open_group(label);
     request->work = work.release();
-  } catch (const std::bad_alloc&) {
-    code = fail(MPI_ERR_NO_MEM, "no memory");
-  }
+    return planned;
+  });
   return publish_request(*request, code, handle);
 }
 

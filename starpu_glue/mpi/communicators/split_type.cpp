@@ -82,15 +82,14 @@ int first_beside(const std::vector<Whereabouts>& ranks, const Whereabouts& mine,
 /// Returns the largest kind of hardware whose objects split the communicator; -1: none does. All ranks find the same.
 int largest_that_splits(const std::vector<Whereabouts>& ranks) {
   for (int kind = 0; kind < hardware_kind_count; ++kind) {
-    bool any = false, whole = false;
-    for (const Whereabouts& one : ranks) {
-      if (one.type != MPI_COMM_TYPE_HW_UNGUIDED || one.place.objects[kind] < 0) continue;
-      any = true;
-      whole = whole || std::all_of(ranks.begin(), ranks.end(), [&](const Whereabouts& other) {
-                return other.type == one.type && is_beside(one, other, kind);
-              });
-    }
-    if (any && !whole) return kind;
+    const auto is_restricted = [&](const Whereabouts& one) {
+      return one.type == MPI_COMM_TYPE_HW_UNGUIDED && one.place.objects[kind] >= 0;
+    };
+    const auto is_beside_the_first = [&](const Whereabouts& one) {
+      return is_restricted(one) && is_beside(ranks.front(), one, kind);
+    };
+    const bool any = std::any_of(ranks.begin(), ranks.end(), is_restricted);
+    if (any && !std::all_of(ranks.begin(), ranks.end(), is_beside_the_first)) return kind;
   }
   return -1;
 }

@@ -9,11 +9,22 @@
 #include <mpi.h>
 
 #include <initializer_list>
+#include <new>
 
 namespace canele::mpi {
 
 /// Keeps the detail (printf format: what was wrong, what is expected) and returns `code`.
 [[gnu::format(printf, 2, 3)]] int fail(int code, const char* format, ...);
+
+/// Performs a call. Memory that runs out in it is an error of the call: no exception may leave the library.
+template <class Perform>
+[[gnu::always_inline]] inline int without_memory_error(Perform perform) {
+  try {
+    return perform();
+  } catch (const std::bad_alloc&) {
+    return fail(MPI_ERR_NO_MEM, "no memory");
+  }
+}
 
 /// A pointer argument of the program.
 struct Argument {

@@ -4,7 +4,6 @@
 // thread.
 //
 // Their addresses, extents and displacements are INTEGER. A value that does not fit is an error, not a wrong number.
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,12 +15,11 @@ using namespace canele::mpi::fortran;
 namespace {
 
 /// Stores the result of a call. Returns the call's code, or an error that the error handler has seen.
-int store(int code, const char* name, MPI_Aint value, MPI_Fint* result) {
+int store(int code, const char* name, const char* instead, MPI_Aint value, MPI_Fint* result) {
   if (code != MPI_SUCCESS) return code;
   if (!std::in_range<MPI_Fint>(value)) {
-    const int error = canele::mpi::fail(MPI_ERR_VALUE_TOO_LARGE, "%s: %lld does not fit an INTEGER; use MPI_Get_%s",
-                                        name, static_cast<long long>(value),
-                                        name == std::string_view("MPI_ADDRESS") ? "address" : "type_extent");
+    const int error = canele::mpi::fail(MPI_ERR_VALUE_TOO_LARGE, "%s: %lld does not fit an INTEGER; use %s", name,
+                                        static_cast<long long>(value), instead);
     MPI_Comm_call_errhandler(MPI_COMM_WORLD, error);
     return error;
   }
@@ -44,28 +42,28 @@ std::vector<MPI_Aint> displacements(const MPI_Fint* values, MPI_Fint count) {
 CANELE_FORTRAN void mpi_address_(void* location, MPI_Fint* address, MPI_Fint* ierror) {
   MPI_Aint value = 0;
   const int code = MPI_Get_address(to_buffer(location), &value);
-  answer(ierror, store(code, "MPI_ADDRESS", value, address));
+  answer(ierror, store(code, "MPI_ADDRESS", "MPI_GET_ADDRESS", value, address));
 }
 CANELE_FORTRAN_NAMES(address, ADDRESS);
 
 CANELE_FORTRAN void mpi_type_extent_(const MPI_Fint* datatype, MPI_Fint* extent, MPI_Fint* ierror) {
   MPI_Aint lower_bound = 0, value = 0;
   const int code = MPI_Type_get_extent(to_handle<MPI_Datatype>(*datatype), &lower_bound, &value);
-  answer(ierror, store(code, "MPI_TYPE_EXTENT", value, extent));
+  answer(ierror, store(code, "MPI_TYPE_EXTENT", "MPI_TYPE_GET_EXTENT", value, extent));
 }
 CANELE_FORTRAN_NAMES(type_extent, TYPE_EXTENT);
 
 CANELE_FORTRAN void mpi_type_lb_(const MPI_Fint* datatype, MPI_Fint* displacement, MPI_Fint* ierror) {
   MPI_Aint lower_bound = 0, extent = 0;
   const int code = MPI_Type_get_extent(to_handle<MPI_Datatype>(*datatype), &lower_bound, &extent);
-  answer(ierror, store(code, "MPI_TYPE_LB", lower_bound, displacement));
+  answer(ierror, store(code, "MPI_TYPE_LB", "MPI_TYPE_GET_EXTENT", lower_bound, displacement));
 }
 CANELE_FORTRAN_NAMES(type_lb, TYPE_LB);
 
 CANELE_FORTRAN void mpi_type_ub_(const MPI_Fint* datatype, MPI_Fint* displacement, MPI_Fint* ierror) {
   MPI_Aint lower_bound = 0, extent = 0;
   const int code = MPI_Type_get_extent(to_handle<MPI_Datatype>(*datatype), &lower_bound, &extent);
-  answer(ierror, store(code, "MPI_TYPE_UB", lower_bound + extent, displacement));
+  answer(ierror, store(code, "MPI_TYPE_UB", "MPI_TYPE_GET_EXTENT", lower_bound + extent, displacement));
 }
 CANELE_FORTRAN_NAMES(type_ub, TYPE_UB);
 

@@ -160,11 +160,7 @@ int carry_out(Communicator& comm, const Wanted& wanted, StartIt start) {
   Request* made = nullptr;
   int code = new_collective(comm, &made);
   if (code != MPI_SUCCESS) return code;
-  try {
-    code = start(Start{comm, &made->engine, &made->staging});
-  } catch (const std::bad_alloc&) {
-    code = fail(MPI_ERR_NO_MEM, "no memory");
-  }
+  code = without_memory_error([&] { return start(Start{comm, &made->engine, &made->staging}); });
   return publish_request(*made, code, wanted.request);
 }
 
