@@ -52,8 +52,9 @@ progress_ticker() {
 }
 
 # step TITLE LOG COMMAND...: runs the command in a subshell, output to LOG; shows progress, the time, and on failure the
-# log's tail. Returns the command's exit code. If the command is a function, it must chain its commands with `&&`: bash
-# ignores `set -e` in a command on the left of `||`, where steps often are.
+# log's tail, which also goes to the file $failures, if set. Returns the command's exit code. If the command is a
+# function, it must chain its commands with `&&`: bash ignores `set -e` in a command on the left of `||`, where steps
+# often are.
 step() {
   local title=$1 log=$2 begin=$SECONDS ticker status=0
   shift 2
@@ -69,7 +70,7 @@ step() {
     note "$title: done in $((SECONDS - begin)) s"
   else
     note "$title: FAILED (exit code $status) after $((SECONDS - begin)) s; the end of $log:"
-    tail -n 40 "$log" | sed 's/^/    | /'
+    tail -n 40 "$log" | sed 's/^/    | /' | tee -a "${failures:-/dev/null}"
   fi
   return "$status"
 }

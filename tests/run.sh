@@ -33,6 +33,7 @@ source "$here/progress.sh"
 source "$here/soak.sh"
 
 logs=$root/build/logs
+failures=$logs/failures.txt # what failed; a step that fails appends its end, see progress.sh
 prefix=$root/build/prefix
 jobs=$(nproc)
 only=
@@ -116,9 +117,20 @@ one_check() {
 
 # streamed LOG COMMAND...: runs the command with its output to the log and to the terminal.
 streamed() {
-  local log=$1
+  local log=$1 status=0
   shift
-  "$@" 2>&1 </dev/null | tee "$log"
+  "$@" 2>&1 </dev/null | tee "$log" || status=$?
+  [[ $status -eq 0 || $status -eq 77 ]] || failures_in "$log" >>"$failures"
+  return "$status"
+}
+
+# failures_in LOG: prints the failures of a run, without its successes; the end of the log if none is marked. They are
+# repeated when all stages have run: many logs keep only the end.
+failures_in() {
+  local begins='(: Failure|^(FAIL|ERROR): .*|.*Sanitizer.*|.*time limit of.*|.*Assertion.*)$'
+  local marked="$begins|\*\*\*(Failed|Timeout|Exception)|^ *[0-9]+/[0-9]+ (FAIL|XPASS) |: does not hold: "
+  echo "    the failures in $1:"
+  (grep -n -A 10 -E "$marked" "$1" || tail -n 20 "$1") | head -n 150 | sed 's/^/    | /'
 }
 
 # --- building -------------------------------------------------------------------------------------------------------
@@ -192,16 +204,6 @@ await_build() {
   build_it "$1"
 }
 
-# show_failures LOG: shows the failures of a ctest run, without its successes. They are repeated at the end, the only
-# part that many logs keep.
-show_failures() {
-  local begins='(: Failure|^(FAIL|ERROR): .*|.*Sanitizer.*|.*time limit of.*|.*Assertion.*)$'
-  {
-    echo "    the failures in $1:"
-    grep -n -A 10 -E "$begins|\*\*\*(Failed|Timeout|Exception)" "$1" | head -n 150 | sed 's/^/    | /'
-  } | tee -a "$logs/failures.txt"
-}
-
 # run_ctest PRESET LABELS [AT ONCE]: runs the ctest entries with one of the labels (a regular expression).
 run_ctest() {
   local preset=$1 labels=$2 at_once=${3:-$jobs} directory=$root/build/$1 status=0 numbers
@@ -210,7 +212,7 @@ run_ctest() {
   find "$directory/results" -name '*.xml' -delete
   step "tests ($labels) of the $preset preset" "$log" ctest --test-dir "$directory" -L "^($labels)\$" -j "$at_once" \
     --output-on-failure --no-tests=error --output-junit "$junit" || status=$?
-  [[ $status -eq 0 ]] || show_failures "$log"
+  [[ $status -eq 0 ]] || failures_in "$log" | tee -a "$failures"
   numbers=$("$here/count_results.py" "$junit" "$directory/results" 2>/dev/null || echo 0 1 0)
   read -r -a numbers <<<"$numbers"
   [[ $status -eq 0 || ${numbers[1]} -gt 0 ]] || numbers[1]=1
@@ -521,11 +523,11 @@ main() {
     build_all_ahead
     exit
   fi
-  : >"$logs/failures.txt"
+  : >"$failures"
   for stage in "${stages[@]}"; do
     do_stage "$stage"
   done
-  cat "$logs/failures.txt"
+  cat "$failures"
   note "stages:"
   printf '    %s\n' "${summary[@]}"
   if [[ $skipped -gt 0 ]]; then

@@ -144,13 +144,15 @@ void FuzzJob::receive(std::size_t session_index, int from, std::uint64_t tag, st
 void FuzzJob::probe(std::size_t session_index, int from, std::uint64_t tag, std::uint64_t mask, bool take) {
   int found = 0;
   canele_status_t status{};
-  if (!take) {
-    FUZZ_CHECK(canele_iprobe(session(session_index), from, tag, mask, &found, &status) == CANELE_OK);
-    return;
+  canele_session_t* const where = session(session_index);
+  Post* const post = take ? &add(0, true) : nullptr;
+  const int error = take ? canele_improbe(where, from, tag, mask, &found, &post->request, &status)
+                         : canele_iprobe(where, from, tag, mask, &found, &status);
+  if (error != CANELE_OK) {
+    FUZZ_CHECK(found == 0 && from != CANELE_ANY_SOURCE);
+    FUZZ_CHECK(peer(from).disconnected() && error == peer(from).error);
   }
-  Post& post = add(0, true);
-  FUZZ_CHECK(canele_improbe(session(session_index), from, tag, mask, &found, &post.request, &status) == CANELE_OK);
-  if (found == 0) posts_.pop_back();
+  if (take && found == 0) posts_.pop_back();
 }
 
 void FuzzJob::bind(Post& post, std::size_t length) {

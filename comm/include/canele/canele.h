@@ -358,7 +358,7 @@ CANELE_API int canele_cancel(canele_request_t *request);
 /* -------------------------------------------------------------------------------------------------- probe */
 
 /** Looks for a message that a receive with the same arguments would get now. Sets *found = 1 and fills *status (may be
- * NULL), or sets *found = 0. Makes progress once. CANELE_EPEER: none is there, and `source` is lost. CANELE_ENOMEM. */
+ * NULL), or sets *found = 0. Makes progress once. CANELE_ENOMEM; if none is there, the error of a lost `source`. */
 CANELE_API int canele_iprobe(canele_session_t *session, int source, uint64_t tag, uint64_t mask, int *found,
                              canele_status_t *status);
 
