@@ -175,7 +175,7 @@ static void buffered(int length, int how) {
 }
 
 static void buffer_too_small(void) {
-  static char memory[2 * MPI_BSEND_OVERHEAD + 64], data[MPI_BSEND_OVERHEAD + 100];
+  static char memory[2 * MPI_BSEND_OVERHEAD + 64], data[sizeof memory + 1];
   void *detached = NULL;
   int bytes = 0;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

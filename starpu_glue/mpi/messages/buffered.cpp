@@ -3,7 +3,10 @@
 // The attached memory as a list of segments in the order of their addresses. A message takes the first gap that it fits
 // into. The event that ends a message marks its segment. Marked segments are removed when the next message needs room.
 //
-//     | head, packed data |   gap   | head, packed data | gap |       the head has the engine's request
+//     | packed data |   gap   | packed data | gap |
+//
+// A segment's head, with the engine's request, lies outside the attached memory: programs that reckon with the small
+// overhead of another MPI have room for as many messages as there.
 //
 // A flush counts the messages that are not sent yet. Their events count down, and the last one ends its request.
 //
@@ -19,22 +22,28 @@
 namespace canele::mpi {
 namespace {
 
-/// The head of a message in the attached memory; its data follows.
+/// The head of a message. Its data lies in the attached memory, or behind the head if the buffer is automatic.
 struct Segment {
   Transfer transfer;
   Segment* next = nullptr;
-  std::size_t size = 0;          ///< with the head
+  char* data = nullptr;
+  std::size_t size = 0;          ///< of the data
   Communicator* comm = nullptr;  ///< holds a reference
   class Attached* owner = nullptr;
   std::uint64_t number = 0;  ///< segments of one owner are numbered
   bool is_sent = false;
-
-  char* data() { return reinterpret_cast<char*>(this + 1); }
-  char* end() { return reinterpret_cast<char*>(this) + size; }
 };
-static_assert(sizeof(Segment) + alignof(Segment) <= MPI_BSEND_OVERHEAD);
 
-std::size_t rounded(std::size_t size) { return (size + alignof(Segment) - 1) / alignof(Segment) * alignof(Segment); }
+/// Returns a head with `room` bytes behind it, or nullptr.
+Segment* new_segment(std::size_t room) {
+  void* const memory = ::operator new (sizeof(Segment) + room, std::align_val_t{alignof(Segment)}, std::nothrow);
+  return memory == nullptr ? nullptr : new (memory) Segment;
+}
+
+void delete_segment(Segment* segment) {
+  segment->~Segment();
+  ::operator delete (segment, std::align_val_t{alignof(Segment)});
+}
 
 /// What a flush waits for.
 class Flush final : public Work {
@@ -48,10 +57,10 @@ class Flush final : public Work {
 class Attached final : public SendBuffer {
  public:
   ~Attached() override {
-    while (first_ != nullptr && is_automatic()) {
+    while (first_ != nullptr) {
       Segment* const segment = first_;
       first_ = segment->next;
-      ::operator delete (segment, std::align_val_t{alignof(Segment)});
+      delete_segment(segment);
     }
   }
 
@@ -73,9 +82,9 @@ class Attached final : public SendBuffer {
     Segment* const segment = take(data.size(), *to.comm);
     if (segment == nullptr) return MPI_ERR_BUFFER;
     const Payload payload(data.memory, static_cast<std::size_t>(data.count), *data.type);
-    pack(payload, 0, payload.length, segment->data());
+    pack(payload, 0, payload.length, segment->data);
     const int code = segment->transfer.send(to.comm->messages(), to.world_rank, to.tag,
-                                            bytes_buffer(segment->data(), payload.length), false);
+                                            bytes_buffer(segment->data, payload.length), false);
     if (code == MPI_SUCCESS) {
       canele_request_on_event(&segment->transfer.engine, CANELE_EVENT_FINALIZED, sent, segment);
     } else {
@@ -175,6 +184,7 @@ class Attached final : public SendBuffer {
         }
         remove_sent();
         if (Segment* made = is_automatic() ? allocate(length) : place(length)) {
+          made->size = length;
           made->comm = &comm;
           made->owner = this;
           made->number = next_number_++;
@@ -185,15 +195,14 @@ class Attached final : public SendBuffer {
       if (attempt > 0) break;
       canele_progress(engine());
     }
-    fail(MPI_ERR_BUFFER, "the attached buffer has no room for %zu bytes and MPI_BSEND_OVERHEAD", length);
+    fail(MPI_ERR_BUFFER, "there is no room for a message of %zu bytes: receives must free the attached buffer", length);
     return nullptr;
   }
 
   Segment* allocate(std::size_t length) {
-    void* const memory = ::operator new (sizeof(Segment) + length, std::align_val_t{alignof(Segment)}, std::nothrow);
-    if (memory == nullptr) return nullptr;
-    Segment* const made = new (memory) Segment;
-    made->size = sizeof(Segment) + length;
+    Segment* const made = new_segment(length);
+    if (made == nullptr) return nullptr;
+    made->data = reinterpret_cast<char*>(made + 1);
     made->next = first_;
     first_ = made;
     return made;
@@ -201,23 +210,19 @@ class Attached final : public SendBuffer {
 
   /// Finds the first gap.
   Segment* place(std::size_t length) {
-    char* begin =
-        memory_ + (rounded(reinterpret_cast<std::uintptr_t>(memory_)) - reinterpret_cast<std::uintptr_t>(memory_));
-    char* const end = memory_ + size_;
+    char* begin = memory_;
     Segment** link = &first_;
-    for (;; link = &(*link)->next) {
-      char* const limit = *link == nullptr ? end : reinterpret_cast<char*>(*link);
-      if (limit >= begin && static_cast<std::size_t>(limit - begin) >= sizeof(Segment) &&
-          static_cast<std::size_t>(limit - begin) - sizeof(Segment) >= length) {
-        Segment* const made = new (begin) Segment;
-        made->size = rounded(sizeof(Segment) + length);
-        made->next = *link;
-        *link = made;
-        return made;
-      }
-      if (*link == nullptr) return nullptr;
-      begin = (*link)->end();
+    for (; *link != nullptr; link = &(*link)->next) {
+      if (static_cast<std::size_t>((*link)->data - begin) >= length) break;
+      begin = (*link)->data + (*link)->size;
     }
+    if (*link == nullptr && static_cast<std::size_t>(memory_ + size_ - begin) < length) return nullptr;
+    Segment* const made = new_segment(0);
+    if (made == nullptr) return nullptr;
+    made->data = begin;
+    made->next = *link;
+    *link = made;
+    return made;
   }
 
   /// Removes the messages that have been sent.
@@ -230,7 +235,7 @@ class Attached final : public SendBuffer {
       }
       *link = segment.next;
       segment.comm->drop_reference();
-      if (is_automatic()) ::operator delete (&segment, std::align_val_t{alignof(Segment)});
+      delete_segment(&segment);
     }
   }
 
