@@ -7,12 +7,12 @@
 #     --quick          the fast part: release build, tidy, unit tests, tests with real processes; without simulator
 #                      and network libraries
 #     --soak           the long campaigns that people start by hand. 10,000 simulated jobs, and 200 under sanitizers.
-#                      4,096 simulated engines. Launchers, networks and deaths under AddressSanitizer. Every matcher
-#                      beside the model, millions of operations and all short sequences. Ranks killed a hundred times
-#                      per driver. Each fuzz target for 10 minutes of processor time. Every planted bug and its
-#                      catchers. StarPU's suite three times per driver, with every strategy, unbound, with hooks, over
-#                      ofi and psm2. Each source compiled on its own. All of MPICH's tests in C.
-#                      The HPC Challenge benchmark.
+#                      4,096 simulated engines. Launchers, networks and deaths under AddressSanitizer, MPI programs
+#                      with more numbers of ranks under it and ThreadSanitizer. Every matcher beside the model,
+#                      millions of operations and all short sequences. Ranks killed a hundred times per driver. Each
+#                      fuzz target for 10 minutes of processor time. Every planted bug and its catchers. StarPU's suite
+#                      three times per driver, with every strategy, unbound, with hooks, over ofi and psm2. Each source
+#                      compiled on its own. All of MPICH's tests in C. The HPC Challenge benchmark.
 #     --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
 #     --stages         list the stages
 #     --jobs N         processes to build and test with (default: all cores)
@@ -54,8 +54,8 @@ quick_stages=(packages release tidy tests)
 full_stages=(packages release install tidy unit process system simulation conformance package start asan asan-tests
   tsan tsan-tests fuzz mpich starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound launched demo flip)
 soak_stages=(packages release install starpu soak-mpich soak-hpcc soak-alone soak-matching soak-simulation
-  soak-sanitized soak-system soak-mutations soak-death soak-engines soak-stress soak-nemesis soak-misfortunes
-  soak-fuzz soak-shm soak-tcp soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
+  soak-sanitized soak-system soak-counts soak-mutations soak-death soak-engines soak-stress soak-nemesis
+  soak-misfortunes soak-fuzz soak-shm soak-tcp soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
 stages=("${full_stages[@]}")
 
 usage() {
@@ -204,14 +204,15 @@ await_build() {
   build_it "$1"
 }
 
-# run_ctest PRESET LABELS [AT ONCE]: runs the ctest entries with one of the labels (a regular expression).
+# run_ctest PRESET LABELS [AT ONCE [EXCEPT]]: runs the ctest entries with one of the labels (a regular expression),
+# without those that have the label EXCEPT.
 run_ctest() {
-  local preset=$1 labels=$2 at_once=${3:-$jobs} directory=$root/build/$1 status=0 numbers
+  local preset=$1 labels=$2 at_once=${3:-$jobs} except=${4:-none} directory=$root/build/$1 status=0 numbers
   local log=$logs/ctest-$1-${labels//[^a-z]/-}.log junit=$root/build/$1/results/junit-${labels//[^a-z]/-}.xml
   mkdir -p "$directory/results"
   find "$directory/results" -name '*.xml' -delete
-  step "tests ($labels) of the $preset preset" "$log" ctest --test-dir "$directory" -L "^($labels)\$" -j "$at_once" \
-    --output-on-failure --no-tests=error --output-junit "$junit" || status=$?
+  step "tests ($labels) of the $preset preset" "$log" ctest --test-dir "$directory" -L "^($labels)\$" -LE "^$except\$" \
+    -j "$at_once" --output-on-failure --no-tests=error --output-junit "$junit" || status=$?
   [[ $status -eq 0 ]] || failures_in "$log" | tee -a "$failures"
   numbers=$("$here/count_results.py" "$junit" "$directory/results" 2>/dev/null || echo 0 1 0)
   read -r -a numbers <<<"$numbers"
@@ -436,7 +437,7 @@ run_stage() {
     package) run_ctest release package ;;
     start) run_start ;;
     asan | tsan) build "$1" ;;
-    asan-tests | tsan-tests) run_ctest "${1%-tests}" 'unit|process|mpi' $((jobs + 1)) ;; # soak-system: the others
+    asan-tests | tsan-tests) run_ctest "${1%-tests}" 'unit|process|mpi' $((jobs + 1)) counts ;; # see soak-counts
     fuzz) run_fuzz --seed "$(seed_of_commit)" ;;
     install) install_release ;;
     mpich) run_mpich mpich '^(?!threads/(pt2pt|comm))' && run_mpich_abi ;; # soak-mpich: all
@@ -452,6 +453,7 @@ run_stage() {
     soak-alone) soak_alone ;;
     soak-sanitized) soak_sanitized ;;
     soak-system) build asan && run_ctest asan system ;;
+    soak-counts) soak_counts ;;
     soak-death) soak_death ;;
     soak-engines) soak_engines ;;
     soak-stress) soak_stress ;;
@@ -476,7 +478,7 @@ needs() {
   case $1 in
     packages) ;;
     release | asan | tsan | tidy | start | fuzz | soak-alone | soak-fuzz | soak-mutations | soak-sanitized | \
-      soak-system) echo packages ;;
+      soak-system | soak-counts) echo packages ;;
     tests | unit | process | system | simulation | conformance | package | install) echo release ;;
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;

@@ -98,6 +98,15 @@ soak_sanitized() {
     --seed "$first" --runs 200
 }
 
+# MPI programs with other numbers of ranks than in CI, under AddressSanitizer and ThreadSanitizer.
+soak_counts() {
+  local preset status=0
+  for preset in asan tsan; do
+    { build "$preset" && run_ctest "$preset" counts $((jobs + 1)); } || status=1
+  done
+  return "$status"
+}
+
 # The debug preset, the only one that compiles each source on its own: so each is sure to include what it uses.
 soak_alone() {
   step "building the debug preset" "$logs/build-debug.log" build_alone debug

@@ -408,7 +408,7 @@ TEST(ShmRing, ReservedRoomThatIsNotPublishedIsFree) {
   ASSERT_TRUE(pair.receive({largest_packet, 3}));
 }
 
-TEST(ShmRing, TwoThreads) {
+TEST(ShmRingThreads, EachPacketOfOneReachesTheOther) {
   Pair pair;
   constexpr std::uint64_t count = 30000;
   std::thread sender([&] {
