@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""canele-perf pairs, compare --node and prebuild as users run them: the form of the output, never its figures.
+"""canele-perf pairs, compare --node, prebuild and exchanges as users run them: the form of the output, never figures.
 
 Run by ctest, which names the programs' directory in CANELE_TEST_BIN; by hand: see README.md. The other MPIs may be
-installed or not. The last test measures where no compiler is in PATH, with programs that prebuild has made before.
+installed or not. One test measures where no compiler is in PATH, with programs that prebuild has made before.
 """
 import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
 
-from tools_test import BIN, plain_build_only, run
+from tools_test import BIN, SOURCE, TIME_LIMIT, plain_build_only, run
 
 FEW = ("--batches", "2", "--rounds", "64")
+PEERS = SOURCE / "apps" / "perf" / "peers"
+EXCHANGES = ("exchange", "exchange_persistent", "exchange_partitioned", "neighbor_alltoall", "neighbor_allgather")
 MPI_FUNCTIONS = (BIN / "mpi_profile").exists()
 
 
@@ -93,6 +96,31 @@ class NodeTest(unittest.TestCase):
             rows = {row["what"]: row for row in result["rows"]}
             self.assertLessEqual({"barrier", "allreduce 8 B", "bcast 64 KiB"}, set(rows))
             self.assertEqual({(row["ranks"], len(row["figures"])) for row in rows.values()}, {(2, 1)})
+
+
+@plain_build_only
+@unittest.skipUnless(MPI_FUNCTIONS, "built without the MPI functions")
+class ExchangesTest(unittest.TestCase):
+    """Every way to exchange blocks with neighbours delivers what it should, which the program checks."""
+
+    def test_any_number_of_ranks(self):
+        with tempfile.TemporaryDirectory() as path:
+            program = f"{path}/mpi_collectives"
+            run("canele-mpicc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", str(PEERS / "mpi_collectives.c"),
+                "-o", program)
+            for ranks in (1, 2, 3, 4):
+                text, _ = run("canele-run", "-n", str(ranks), program, "2", ",".join(EXCHANGES), "8,96", "0")
+                self.assertEqual([line.split()[:2] for line in text.splitlines()],
+                                 [[name, size] for size in ("8", "96") for name in EXCHANGES])
+
+    def test_the_table(self):
+        done = subprocess.run([sys.executable, "-B", PEERS / "collectives.py", "--prefix", BIN.parent, "--contenders",
+                               "canele-mpi", "--operations", "exchanges", "--size", "8", "--ranks", "2", "--rounds",
+                               "1", "--batches", "1"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=TIME_LIMIT, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in EXCHANGES[1:]:
+            self.assertRegex(done.stdout, rf"(?m)^ +2 {name} +8 to plain requests:  canele-mpi \d+\.\d\d$")
 
 
 if __name__ == "__main__":
