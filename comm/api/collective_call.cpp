@@ -172,8 +172,7 @@ int Collective::begin_exchange(std::span<const canele_edge_t> sends, std::span<c
     return no_option("algorithm is " + std::to_string(options_->algorithm) + "; expected: flat");
   std::shared_ptr<const collectives::Schedule> schedule;
   try {
-    schedule = std::make_shared<const collectives::Schedule>(
-        collectives::neighbor_exchange(call.rank, sends, receives, asked.inflight_limit));
+    schedule = group_->exchanges.find_or_build(call.rank, sends, receives, asked.inflight_limit);
   } catch (const std::bad_alloc&) {
     return no_memory("schedule");
   }

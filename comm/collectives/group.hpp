@@ -46,6 +46,7 @@
 #include "comm/collectives/algorithms/algorithms.hpp"
 #include "comm/collectives/algorithms/schedule.hpp"
 #include "comm/collectives/discard_receiver.hpp"
+#include "comm/collectives/exchange_cache.hpp"
 #include "comm/collectives/failures.hpp"
 #include "comm/collectives/override.hpp"
 #include "comm/collectives/split_policy.hpp"
@@ -60,7 +61,7 @@ class BlockingExecutor;
 
 /// Keeps the schedules of the last few different calls, so that a repeated call does not build its schedule again.
 /// Schedules of calls whose blocks have individual lengths are not kept: to compare them costs as much as to build
-/// them. For one thread at a time.
+/// them. For one thread at a time. (Exchanges with neighbours have a cache of their own.)
 class ScheduleCache {
  public:
   static constexpr std::size_t entries = 8;
@@ -203,6 +204,7 @@ class Group final : public std::enable_shared_from_this<Group> {
   AlgorithmOverrides overrides;
   Network network;
   ScheduleCache schedules;
+  ExchangeCache exchanges;
   SplitPolicy split_policy;
   std::uint64_t started = 0;
   /// Created by the first call that blocks.

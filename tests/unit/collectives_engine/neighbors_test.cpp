@@ -108,6 +108,37 @@ TEST_P(Neighbors, MeetInTheOrderOfTheEdgesAlsoWhereLongOnesComeFirst) {
   exchange(graph, nullptr, "long and short");
 }
 
+/// Graphs between two ranks that differ in one number each, in turn: more than are kept.
+TEST(NeighborSchedules, AreBuiltOnceForTheSameEdges) {
+  Ranks ranks(job_of("shm", 2));
+  const auto built = [&] { return comm::api::group_of(ranks.group(0)).exchanges.built(); };
+  const std::vector<std::vector<Edge>> graphs = {{{0, 1, 3}, {1, 0, 3}}, {{0, 1, 3}, {1, 0, 4}},
+                                                 {{0, 1, 4}, {1, 0, 3}}, {{0, 1, 3}},
+                                                 {{0, 0, 3}, {1, 0, 3}}, {{1, 0, 3}}};
+  const auto exchange = [&](const std::vector<Edge>& graph, int window) {
+    canele_collective_options_t options = options_of(CANELE_ALGORITHM_AUTO);
+    options.window = window;
+    Neighbor here(graph, 0), there(graph, 1);
+    here.start(ranks.group(0), &options);
+    there.start(ranks.group(1), &options);
+    ASSERT_TRUE(ranks.job.until(
+        [&] { return comm::request_of(&here.request).finalized() && comm::request_of(&there.request).finalized(); }));
+    EXPECT_TRUE(here.is_right() && there.is_right());
+  };
+  for (int turn = 0; turn < 3; ++turn) {
+    for (const auto& graph : graphs) exchange(graph, 0);
+  }
+  const std::uint64_t all = built();
+  EXPECT_EQ(all, 3 * graphs.size());
+  for (int turn = 0; turn < 3; ++turn) {
+    exchange(graphs[4], 0);
+    exchange(graphs[5], 0);
+  }
+  EXPECT_EQ(built(), all);
+  exchange(graphs[5], 1);
+  EXPECT_EQ(built(), all + 1);
+}
+
 class NeighborCalls : public testing::Test {
  protected:
   int call(const std::vector<canele_edge_t>& sends, const std::vector<canele_edge_t>& receives,
