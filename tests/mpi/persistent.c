@@ -183,6 +183,31 @@ static void cancelled(void) {
   MPI_Request_free(&request);
 }
 
+/* More requests than the fast path takes at once, in groups of several sizes. */
+static void many(void) {
+  enum { PAIRS = 50 };
+  int in[PAIRS], out[PAIRS];
+  const int groups[] = {1, 3, 64, 65, 2 * PAIRS};
+  MPI_Request requests[2 * PAIRS];
+  for (int i = 0; i < PAIRS; ++i) {
+    MPI_Recv_init(&in[i], 1, MPI_INT, before_, 20 + i, MPI_COMM_WORLD, &requests[i]);
+    MPI_Send_init(&out[i], 1, MPI_INT, next_, 20 + i, MPI_COMM_WORLD, &requests[PAIRS + i]);
+  }
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < PAIRS; ++i) {
+      out[i] = 1000 * rank_ + 10 * i + round;
+      in[i] = -1;
+    }
+    MPI_Startall(2 * PAIRS, requests);
+    for (int begin = 0; begin < 2 * PAIRS; begin += groups[round]) {
+      const int count = begin + groups[round] < 2 * PAIRS ? groups[round] : 2 * PAIRS - begin;
+      MPI_Waitall(count, requests + begin, MPI_STATUSES_IGNORE);
+    }
+    for (int i = 0; i < PAIRS; ++i) CHECK_EQ(in[i], 1000 * before_ + 10 * i + round);
+  }
+  for (int i = 0; i < 2 * PAIRS; ++i) MPI_Request_free(&requests[i]);
+}
+
 /* A request that is freed while it is active ends by itself. */
 static void freed_while_active(void) {
   int in = -1, out = rank_, token = 0;
@@ -206,6 +231,25 @@ static int class_of(int code) {
   return result;
 }
 
+/* A message that does not fit is an error of its request, which can be started again. */
+static void truncated(void) {
+  int in = -1, out[2] = {rank_, 7}, other = rank_, got = -1;
+  MPI_Request requests[4];
+  MPI_Recv_init(&got, 1, MPI_INT, before_, 10, MPI_COMM_WORLD, &requests[0]);
+  MPI_Recv_init(&in, 1, MPI_INT, before_, 11, MPI_COMM_WORLD, &requests[1]);
+  MPI_Send_init(&other, 1, MPI_INT, next_, 10, MPI_COMM_WORLD, &requests[2]);
+  MPI_Send_init(out, 2, MPI_INT, next_, 11, MPI_COMM_WORLD, &requests[3]);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (int round = 0; round < 3; ++round) {
+    in = got = -1;
+    CHECK_EQ(MPI_Startall(4, requests), MPI_SUCCESS);
+    CHECK_EQ(class_of(MPI_Waitall(4, requests, MPI_STATUSES_IGNORE)), MPI_ERR_IN_STATUS);
+    CHECK(in == before_ && got == before_);
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  for (int i = 0; i < 4; ++i) MPI_Request_free(&requests[i]);
+}
+
 static void wrong_calls(void) {
   int value = 0;
   MPI_Request request, null = MPI_REQUEST_NULL, ordinary;
@@ -220,6 +264,11 @@ static void wrong_calls(void) {
   MPI_Start(&request);
   CHECK_EQ(class_of(MPI_Start(&request)), MPI_ERR_REQUEST);
   CHECK_EQ(class_of(MPI_Startall(1, &request)), MPI_ERR_REQUEST);
+  MPI_Cancel(&request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK_EQ(class_of(MPI_Startall(2, (MPI_Request[]){request, null})), MPI_ERR_REQUEST);    /* and starts none */
+  CHECK_EQ(class_of(MPI_Startall(2, (MPI_Request[]){request, request})), MPI_ERR_REQUEST); /* starts it once */
+  CHECK_EQ(class_of(MPI_Startall(-1, &request)), MPI_ERR_COUNT);
   MPI_Cancel(&request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Request_free(&request);
@@ -242,6 +291,8 @@ int main(int argc, char **argv) {
   null_process();
   cancelled();
   freed_while_active();
+  many();
+  truncated();
   wrong_calls();
   return finish();
 }

@@ -101,6 +101,45 @@ int start_checked(MPI_Request handle) {
   return code != MPI_SUCCESS ? code : start_again(*found);
 }
 
+int start_all_checked(int count, MPI_Request* handles) {
+  if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; expected: at least 0", count);
+  if (count > 0) {
+    if (const int code = given({{"array of requests", handles}}); code != MPI_SUCCESS) return code;
+  }
+  for (int i = 0; i < count; ++i) {  // all of them before the first is started
+    Request* found = nullptr;
+    if (const int code = get_startable(handles[i], &found); code != MPI_SUCCESS) return code;
+  }
+  for (int i = 0; i < count; ++i) {
+    if (const int code = start_checked(handles[i]); code != MPI_SUCCESS) return code;
+  }
+  return MPI_SUCCESS;
+}
+
+[[gnu::noinline]] int start_all_slow(int count, MPI_Request* handles) {
+  const Call call("MPI_Startall");
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  return call.end(start_all_checked(count, handles));
+}
+
+/// Returns the request of a handle if it can be started; else nullptr. Also those of collectives, which have one flag
+/// more.
+[[gnu::always_inline]] inline Request* find_startable(MPI_Request handle) {
+  constexpr std::uint8_t startable = Request::persistent | Request::inactive;
+  Request* const request = requests_pool.find(handle);
+  return request != nullptr && (request->flags & ~Request::collective) == startable ? request : nullptr;
+}
+
+/// Starts a request that find_startable() has found. Returns false, with no effect, if the engine has refused it.
+[[gnu::always_inline]] inline bool start_found(Request& request) {
+  request.flags ^= Request::inactive;
+  if (request.work->start(request) == MPI_SUCCESS) [[likely]]
+    return true;
+  request.flags ^= Request::inactive;
+  return false;
+}
+
 [[gnu::noinline]] int start_slow(MPI_Request* handle) {
   const Call call("MPI_Start");
   if (call.rejected()) [[unlikely]]
@@ -139,33 +178,31 @@ int recv_init(void* buf, MPI_Count count, Type& datatype, int source, int tag, C
   return make_request(from, buffer, true, std::make_unique<PersistentReceive>(from, buffer), request);
 }
 
-int startall(int count, MPI_Request array_of_requests[]) {
-  for (int i = 0; i < count; ++i) {  // all of them before the first is started
-    Request* found = nullptr;
-    if (const int code = get_startable(array_of_requests[i], &found); code != MPI_SUCCESS) return code;
-  }
-  for (int i = 0; i < count; ++i) {
-    if (const int code = start_checked(array_of_requests[i]); code != MPI_SUCCESS) return code;
-  }
-  return MPI_SUCCESS;
-}
-
 }  // namespace calls
 }  // namespace canele::mpi
 
 using namespace canele::mpi;
 
 extern "C" int PMPI_Start(MPI_Request* handle) {
-  Request* request = handle != nullptr ? requests_pool.find(*handle) : nullptr;
-  constexpr std::uint8_t startable = Request::persistent | Request::inactive;
-  // Also those of collectives, which have one flag more.
-  if (request != nullptr && (request->flags & ~Request::collective) == startable && fast_world() != nullptr)
-      [[likely]] {
-    request->flags ^= Request::inactive;
-    if (request->work->start(*request) == MPI_SUCCESS) [[likely]]
-      return MPI_SUCCESS;
-    request->flags ^= Request::inactive;  // the slow path reports the error
-  }
-  return start_slow(handle);
+  Request* const request = handle != nullptr ? find_startable(*handle) : nullptr;
+  if (request != nullptr && fast_world() != nullptr && start_found(*request)) [[likely]]
+    return MPI_SUCCESS;
+  return start_slow(handle);  // reports the error
 }
 CANELE_MPI_NAME(Start);
+
+extern "C" int PMPI_Startall(int count, MPI_Request* handles) {
+  if (count < 0 || handles == nullptr || fast_world() == nullptr) [[unlikely]]
+    return start_all_slow(count, handles);
+  for (int i = 0; i < count; ++i) {  // all of them before the first is started
+    if (find_startable(handles[i]) == nullptr) [[unlikely]]
+      return start_all_slow(count, handles);
+  }
+  for (int i = 0; i < count; ++i) {
+    Request* const request = find_startable(handles[i]);  // none if the array contains the handle twice
+    if (request == nullptr || !start_found(*request)) [[unlikely]]
+      return start_all_slow(count - i, handles + i);
+  }
+  return MPI_SUCCESS;
+}
+CANELE_MPI_NAME(Startall);
