@@ -5,7 +5,10 @@
 //
 // Blocks of MPI_PROC_NULL are neither read nor written. MPI_IN_PLACE is not allowed. As for all collectives, one call
 // at a time on a communicator.
+#include <algorithm>
+#include <array>
 #include <new>
+#include <optional>
 
 #include "calls/topologies.hpp"
 #include "starpu_glue/mpi/collectives/plan.hpp"
@@ -214,8 +217,61 @@ int blocks_of(std::span<const int> neighbors, const TypedSide& side, std::vector
   return typed_blocks(neighbors, side.memory, side.counts, side.places, side.types, blocks);
 }
 
+/// The edges of one side of a call with few neighbours, whose blocks lie one after the other without gaps.
+class PlainEdges {
+ public:
+  static constexpr std::size_t most = 16;
+
+  explicit PlainEdges(const Side& side)
+      : memory_(shifted_by(side.memory, side.type.single.first)),
+        length_(side.type.size * static_cast<std::size_t>(side.count)) {}
+  void add(int neighbor, std::size_t slot) {
+    if (neighbor != MPI_PROC_NULL) edges_[count_++] = {neighbor, slot * length_, length_};
+  }
+  char* memory() const { return memory_; }
+  std::span<const canele_edge_t> edges() const { return {edges_.data(), count_}; }
+
+ private:
+  char* memory_;
+  std::size_t length_;
+  std::size_t count_ = 0;
+  std::array<canele_edge_t, most> edges_;
+};
+
+/// Exchanges plain blocks in a call that blocks, without allocating memory. `step`: 1, or 0 if all destinations get the
+/// same block. No result: this is not such a call, or it is wrong, and the general path says how.
+std::optional<int> exchange_plain(Communicator& comm, const Side& send, std::size_t step, const Side& receive) {
+  const auto is_plain = [](const Side& side) { return side.type.dense && side.memory != MPI_IN_PLACE; };
+  const Topology* const topology = comm.topology().get();
+  if (topology == nullptr || !is_plain(send) || !is_plain(receive)) return std::nullopt;
+  if (std::max(topology->destinations.size(), topology->sources.size()) > PlainEdges::most) return std::nullopt;
+  PlainEdges sends(send), receives(receive);
+  for (std::size_t i = 0; i < topology->destinations.size(); ++i) sends.add(topology->destinations[i], i * step);
+  for (std::size_t i = 0; i < topology->sources.size(); ++i) {
+    const std::size_t slot = topology->receive_slot(i);
+    receives.add(topology->sources[slot], slot);
+  }
+  if (send.type.size * static_cast<std::size_t>(send.count) !=
+      receive.type.size * static_cast<std::size_t>(receive.count))
+    return std::nullopt;  // what a rank sends to itself may not fit
+  return Start{comm, nullptr, nullptr, &blocking_options}.begin([&](const Execution& at) {
+    const auto from = sends.edges(), to = receives.edges();
+    return canele_ineighbor_exchange(at.group, sends.memory(), from.data(), from.size(), receives.memory(), to.data(),
+                                     to.size(), at.options, at.request);
+  });
+}
+
+/// Calls that are not for plain blocks.
+template <class Send, class Receive>
+std::optional<int> exchange_plain(Communicator&, const Send&, std::size_t, const Receive&) {
+  return std::nullopt;
+}
+
 template <class Receive>
 int allgather_neighbors(Communicator& comm, const Side& send, const Receive& receive, const Wanted& wanted) {
+  if (wanted.request == nullptr) {
+    if (const std::optional<int> code = exchange_plain(comm, send, 0, receive)) return *code;
+  }
   return with_neighbors(comm, wanted, [&](const Topology& topology, NeighborBlocks& blocks) {
     const int code = one_block(send.memory, send.count, send.type, &blocks.sends);
     return code == MPI_SUCCESS ? blocks_of(topology.sources, receive, &blocks.receives) : code;
@@ -224,6 +280,9 @@ int allgather_neighbors(Communicator& comm, const Side& send, const Receive& rec
 
 template <class Each>
 int alltoall_neighbors(Communicator& comm, const Each& send, const Each& receive, const Wanted& wanted) {
+  if (wanted.request == nullptr) {
+    if (const std::optional<int> code = exchange_plain(comm, send, 1, receive)) return *code;
+  }
   return with_neighbors(comm, wanted, [&](const Topology& topology, NeighborBlocks& blocks) {
     const int code = blocks_of(topology.destinations, send, &blocks.sends);
     return code == MPI_SUCCESS ? blocks_of(topology.sources, receive, &blocks.receives) : code;
