@@ -328,12 +328,6 @@ static void order(void) {
   MPI_Win_free(&part.window);
 }
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 static void sum(void *in, void *inout, int *count, MPI_Datatype *type) {
   (void)in, (void)inout, (void)count, (void)type;
 }

@@ -6,12 +6,6 @@
 
 #include "check.h"
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 static MPI_Group group_of(int count, const int *ranks) {
   MPI_Group world, part;
   MPI_Comm_group(MPI_COMM_WORLD, &world);

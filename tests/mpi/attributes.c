@@ -5,12 +5,6 @@
  */
 #include "check.h"
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 /* What the program's functions do, and have seen. */
 static int fails_, copied_, deleted_, order_[8];
 static int numbers_[8];

@@ -9,12 +9,6 @@ enum { LENGTH = 100000 };
 static char out[LENGTH], in[LENGTH];
 static MPI_Session session_ = MPI_SESSION_NULL;
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 static int next_of(MPI_Comm comm) {
   int rank, size;
   MPI_Comm_rank(comm, &rank);

@@ -47,6 +47,13 @@ static inline int finish(void) {
   return 0;
 }
 
+/* Returns the error class of a code. */
+static inline int class_of(int code) {
+  int class = -1;
+  MPI_Error_class(code, &class);
+  return class;
+}
+
 /* Returns a byte of a pattern that depends on all arguments. */
 static inline unsigned char pattern(size_t i, int seed) {
   return (unsigned char)(i * 31 + (i >> 9) * 7 + (size_t)seed * 17);

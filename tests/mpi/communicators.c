@@ -137,12 +137,6 @@ static int has(MPI_Group group, const int *ranks, int count) {
   return same && size == count;
 }
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 /* Every second rank, and all others. */
 static void ranges(void) {
   MPI_Group world, even, odd, part, empty;

@@ -10,12 +10,6 @@
 
 #include "check.h"
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 static int thread_level(int argc, char **argv) {
   const int levels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
   const int wanted = levels[argc > 2 ? atoi(argv[2]) : 0];

@@ -166,42 +166,39 @@ static void exchange(void) {
 }
 
 #ifdef CANELE_MPI
-static int class_of(struct array a, int processes, int rank) {
+static int class_with(struct array a, int processes, int rank) {
   MPI_Datatype type;
-  int result;
-  MPI_Error_class(MPI_Type_create_darray(processes, rank, a.dimensions, a.sizes, a.distributions, a.arguments, a.grid,
-                                         a.order, MPI_INT, &type),
-                  &result);
-  return result;
+  return class_of(MPI_Type_create_darray(processes, rank, a.dimensions, a.sizes, a.distributions, a.arguments, a.grid,
+                                         a.order, MPI_INT, &type));
 }
 
 static void wrong_arguments(void) {
   const struct array good = {1, MPI_ORDER_C, 1, {10}, {MPI_DISTRIBUTE_BLOCK}, {5}, {2}};
   struct array a = good;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  CHECK_EQ(class_of(good, 2, 2), MPI_ERR_RANK);
-  CHECK_EQ(class_of(good, 2, -1), MPI_ERR_RANK);
-  CHECK_EQ(class_of(good, 3, 0), MPI_ERR_ARG);
+  CHECK_EQ(class_with(good, 2, 2), MPI_ERR_RANK);
+  CHECK_EQ(class_with(good, 2, -1), MPI_ERR_RANK);
+  CHECK_EQ(class_with(good, 3, 0), MPI_ERR_ARG);
   a.arguments[0] = 4; /* two processes have 8 of 10 elements */
-  CHECK_EQ(class_of(a, 2, 0), MPI_ERR_ARG);
+  CHECK_EQ(class_with(a, 2, 0), MPI_ERR_ARG);
   a.arguments[0] = 0;
-  CHECK_EQ(class_of(a, 2, 0), MPI_ERR_ARG);
+  CHECK_EQ(class_with(a, 2, 0), MPI_ERR_ARG);
   a = good;
   a.distributions[0] = 99;
-  CHECK_EQ(class_of(a, 2, 0), MPI_ERR_ARG);
+  CHECK_EQ(class_with(a, 2, 0), MPI_ERR_ARG);
   a.distributions[0] = MPI_DISTRIBUTE_NONE;
-  CHECK_EQ(class_of(a, 2, 0), MPI_ERR_ARG);
+  CHECK_EQ(class_with(a, 2, 0), MPI_ERR_ARG);
   a = good;
   a.sizes[0] = 0;
-  CHECK_EQ(class_of(a, 2, 0), MPI_ERR_ARG);
+  CHECK_EQ(class_with(a, 2, 0), MPI_ERR_ARG);
   a = good;
   a.order = 0;
-  CHECK_EQ(class_of(a, 2, 0), MPI_ERR_ARG);
+  CHECK_EQ(class_with(a, 2, 0), MPI_ERR_ARG);
   a = good;
   a.grid[0] = 0;
-  CHECK_EQ(class_of(a, 2, 0), MPI_ERR_ARG);
+  CHECK_EQ(class_with(a, 2, 0), MPI_ERR_ARG);
   a.dimensions = 0;
-  CHECK_EQ(class_of(a, 1, 0), MPI_ERR_ARG);
+  CHECK_EQ(class_with(a, 1, 0), MPI_ERR_ARG);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 #endif

@@ -4,12 +4,6 @@
  */
 #include "check.h"
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 static MPI_Win make(void) {
   MPI_Win window;
   MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window);

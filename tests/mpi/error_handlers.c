@@ -10,12 +10,6 @@
 #include "mpi1.h"
 #endif
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 static int calls_, last_code_;
 static MPI_Comm last_comm_;
 static jmp_buf back_;

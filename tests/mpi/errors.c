@@ -5,12 +5,6 @@
  */
 #include "check.h"
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 static void arguments(void) {
   int value = 0;
   MPI_Request request = MPI_REQUEST_NULL;

@@ -165,12 +165,6 @@ static void derived(void) {
 }
 
 #ifdef CANELE_MPI
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 static void wrong_arguments(void) {
   const long beyond = (long)INT_MAX + 1, below_it = (long)INT_MIN - 1;
   char packed[8];

@@ -5,12 +5,6 @@
  */
 #include "inter.h"
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 /* Checks both groups of an intercommunicator. */
 static void has_groups(MPI_Comm inter, const struct sides *sides) {
   int flag = 0, size, rank, result;

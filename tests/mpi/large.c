@@ -58,12 +58,6 @@ static void messages(void) {
   CHECK(matches(out, LENGTH, 6 + before_));
 }
 
-static int class_of(int code) {
-  int result = -1;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 /* Counts that no memory could hold are errors, and so are negative ones. */
 static void errors(void) {
   const MPI_Count most = (MPI_Count)1 << 61, negative = -((MPI_Count)1 << 40);

@@ -10,12 +10,6 @@
 enum { LENGTH = 6 };
 static const MPI_Count huge_count = (MPI_Count)1 << 40;
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 /* Every rank works on the part of its right neighbor, which no other rank accesses. */
 static void operations(MPI_Win window, int *part) {
   const int right = (rank_ + 1) % size_;

@@ -17,12 +17,6 @@ static void check_received(const MPI_Status *status, int tag, int length) {
   CHECK_EQ(count, length);
 }
 
-static int class_of(int code) {
-  int result = -1;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 static void ready(void) {
   int in[2] = {-1, -1}, out[2] = {rank_, rank_ + 100};
   MPI_Request receives[2], send;

@@ -15,12 +15,6 @@ enum { ROUNDS = 6, THREADS = 4 };
 
 static int next_, before_;
 
-static int class_of(int code) {
-  int result = -1;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 /* Makes all partitions ready, in one of several orders and ways. */
 static void make_ready(MPI_Request request, int partitions, int way) {
   if (way == 0) {

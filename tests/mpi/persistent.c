@@ -225,12 +225,6 @@ static void freed_while_active(void) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static int class_of(int code) {
-  int result = -1;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 /* A message that does not fit is an error of its request, which can be started again. */
 static void truncated(void) {
   int in = -1, out[2] = {rank_, 7}, other = rank_, got = -1;

@@ -10,12 +10,6 @@
 
 enum { ROUNDS = 20, MOST = 16 };
 
-static int class_of(int code) {
-  int result = -1;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 static void finish_round(MPI_Request *request, int round) {
   int flag = 0, index = -1;
   const MPI_Request kept = *request;

@@ -5,12 +5,6 @@
  */
 #include "check.h"
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 static MPI_Session session_with(const char *level) {
   MPI_Session session = MPI_SESSION_NULL;
   MPI_Info info = MPI_INFO_NULL;

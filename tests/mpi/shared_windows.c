@@ -7,12 +7,6 @@
 
 #include "check.h"
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 static char *part_of(MPI_Win window, int rank, MPI_Aint expected_size, int expected_unit) {
   char *base = NULL;
   MPI_Aint size = -1;

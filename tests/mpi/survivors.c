@@ -10,12 +10,6 @@
 
 static int victim_;
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 #define ABORTED(call) CHECK_EQ(class_of(call), MPI_ERR_PROC_ABORTED)
 
 /* The living ranks, in a ring. */

@@ -13,12 +13,6 @@ static int kind_of(MPI_Comm comm) {
   return kind;
 }
 
-static int class_of(int code) {
-  int class = -1;
-  MPI_Error_class(code, &class);
-  return class;
-}
-
 /* The rank at coordinates, or MPI_PROC_NULL outside of the grid. */
 static int rank_at(int ndims, const int *dims, const int *periods, const int *coords) {
   int rank = 0;

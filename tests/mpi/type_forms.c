@@ -13,12 +13,6 @@
 
 static const MPI_Count huge = (MPI_Count)1 << 40;
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 /* Checks size, lower bound and extent. */
 static void check_size(MPI_Datatype type, MPI_Count size, MPI_Count lower, MPI_Count extent) {
   MPI_Count actual, a, b;

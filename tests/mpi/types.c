@@ -303,12 +303,6 @@ static void subarrays(void) {
 }
 
 #ifndef OPEN_MPI
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 static void wrong_arguments(void) {
   const int size = 10, part = 4, start = 3, none = 0, minus = -1, large = 11, far = 7, places[] = {0, 5};
   MPI_Datatype type = MPI_DATATYPE_NULL;

@@ -6,12 +6,6 @@
 
 #include "check.h"
 
-static int class_of(int code) {
-  int result;
-  MPI_Error_class(code, &result);
-  return result;
-}
-
 /* ---- infos */
 
 static void set_and_get(void) {
