@@ -49,9 +49,9 @@ static inline int finish(void) {
 
 /* Returns the error class of a code. */
 static inline int class_of(int code) {
-  int class = -1;
-  MPI_Error_class(code, &class);
-  return class;
+  int result = -1;
+  MPI_Error_class(code, &result);
+  return result;
 }
 
 /* Returns a byte of a pattern that depends on all arguments. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI_Win_ functions of windows as objects, MPI_Alloc_mem and MPI_Free_mem. Called from any thread.
+// MPI_Win_ functions of windows as objects, also the forms for large counts; MPI_Alloc_mem and MPI_Free_mem. Called
+// from any thread.
 #include "starpu_glue/mpi/windows/api_window.hpp"
 
 #include <climits>
@@ -24,8 +25,7 @@ int check_request(const WindowRequest& request) {
   return MPI_SUCCESS;
 }
 
-}  // namespace
-
+/// Makes a window for the ranks of a communicator, and writes its handle, and its address if `base` is given.
 int make_window(Function function, MPI_Comm comm, const WindowRequest& request, void* base, MPI_Win* handle) {
   const Call call(function);
   if (call.rejected()) return call.end(reject_in_child());
@@ -46,6 +46,22 @@ int make_window(Function function, MPI_Comm comm, const WindowRequest& request, 
   return MPI_SUCCESS;
 }
 
+/// For both forms: `unit` is the address of an int, or of an MPI_Aint.
+template <class Unit>
+int query_shared(Function function, MPI_Win window, int rank, MPI_Aint* size, Unit* unit, void* base) {
+  return with_window(function, window, [&](const Window& w) {
+    int code = given({{"size", size}, {"unit", unit}, {"base", base}});
+    void* found = nullptr;
+    int found_unit = 0;
+    if (code == MPI_SUCCESS) code = find_shared_part(w, rank, size, &found_unit, &found);
+    if (code != MPI_SUCCESS) return code;
+    *unit = found_unit;
+    std::memcpy(base, &found, sizeof found);  // the caller gives the address of a pointer
+    return code;
+  });
+}
+
+}  // namespace
 }  // namespace canele::mpi
 
 using namespace canele::mpi;
@@ -78,16 +94,35 @@ extern "C" int PMPI_Win_create(void* base, MPI_Aint size, int unit, MPI_Info inf
 }
 CANELE_MPI_NAME(Win_create);
 
+extern "C" int PMPI_Win_create_c(void* base, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm,
+                                 MPI_Win* window) {
+  return make_window("MPI_Win_create_c", comm, {MPI_WIN_FLAVOR_CREATE, base, size, unit, info}, nullptr, window);
+}
+CANELE_MPI_NAME(Win_create_c);
+
 extern "C" int PMPI_Win_allocate(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* window) {
   return make_window("MPI_Win_allocate", comm, {MPI_WIN_FLAVOR_ALLOCATE, nullptr, size, unit, info}, base, window);
 }
 CANELE_MPI_NAME(Win_allocate);
+
+extern "C" int PMPI_Win_allocate_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base,
+                                   MPI_Win* window) {
+  return make_window("MPI_Win_allocate_c", comm, {MPI_WIN_FLAVOR_ALLOCATE, nullptr, size, unit, info}, base, window);
+}
+CANELE_MPI_NAME(Win_allocate_c);
 
 extern "C" int PMPI_Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base,
                                         MPI_Win* window) {
   return make_window("MPI_Win_allocate_shared", comm, {MPI_WIN_FLAVOR_SHARED, nullptr, size, unit, info}, base, window);
 }
 CANELE_MPI_NAME(Win_allocate_shared);
+
+extern "C" int PMPI_Win_allocate_shared_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base,
+                                          MPI_Win* window) {
+  return make_window("MPI_Win_allocate_shared_c", comm, {MPI_WIN_FLAVOR_SHARED, nullptr, size, unit, info}, base,
+                     window);
+}
+CANELE_MPI_NAME(Win_allocate_shared_c);
 
 extern "C" int PMPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* window) {
   return make_window("MPI_Win_create_dynamic", comm, {MPI_WIN_FLAVOR_DYNAMIC, MPI_BOTTOM, 0, 1, info}, nullptr, window);
@@ -111,15 +146,14 @@ extern "C" MPI_Aint PMPI_Aint_diff(MPI_Aint first, MPI_Aint second) { return fir
 CANELE_MPI_NAME(Aint_diff);
 
 extern "C" int PMPI_Win_shared_query(MPI_Win window, int rank, MPI_Aint* size, int* unit, void* base) {
-  return with_window("MPI_Win_shared_query", window, [&](const Window& w) {
-    int code = given({{"size", size}, {"unit", unit}, {"base", base}});
-    void* found = nullptr;
-    if (code == MPI_SUCCESS) code = find_shared_part(w, rank, size, unit, &found);
-    if (code == MPI_SUCCESS) std::memcpy(base, &found, sizeof found);  // the caller gives the address of a pointer
-    return code;
-  });
+  return query_shared("MPI_Win_shared_query", window, rank, size, unit, base);
 }
 CANELE_MPI_NAME(Win_shared_query);
+
+extern "C" int PMPI_Win_shared_query_c(MPI_Win window, int rank, MPI_Aint* size, MPI_Aint* unit, void* base) {
+  return query_shared("MPI_Win_shared_query_c", window, rank, size, unit, base);
+}
+CANELE_MPI_NAME(Win_shared_query_c);
 
 extern "C" int PMPI_Win_free(MPI_Win* window) {
   const Call call("MPI_Win_free");
