@@ -35,6 +35,7 @@ source "$here/soak.sh"
 logs=$root/build/logs
 failures=$logs/failures.txt # what failed; a step that fails appends its end, see progress.sh
 prefix=$root/build/prefix
+mpich_soak_only='threads/(pt2pt|comm)|rma/atomic_get_(long|double)' # lines that take long; soak-mpich runs all
 jobs=$(nproc)
 only=
 conformance=ON # build the kit, too.
@@ -440,7 +441,7 @@ run_stage() {
     asan-tests | tsan-tests) run_ctest "${1%-tests}" 'unit|process|mpi' $((jobs + 1)) counts ;; # see soak-counts
     fuzz) run_fuzz --seed "$(seed_of_commit)" ;;
     install) install_release ;;
-    mpich) run_mpich mpich '^(?!threads/(pt2pt|comm))' && run_mpich_abi ;; # soak-mpich: all
+    mpich) run_mpich mpich "^(?!$mpich_soak_only)" && run_mpich_abi ;;
     soak-mpich) run_mpich soak-mpich '' ;;
     soak-hpcc) soak_hpcc ;;
     starpu) build_starpu ;;
