@@ -71,11 +71,6 @@ class Selection {
   canele_request_t* few_[few];  // enough for most calls; not initialised: 64 stores would cost more than most calls
 };
 
-int check_list(int count, const MPI_Request* handles) {
-  if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; expected: at least 0", count);
-  return count == 0 ? MPI_SUCCESS : given({{"array of requests", handles}});
-}
-
 /// Where the calling thread's next scan of a list begins: behind the last request that it has found.
 struct LastFound {
   const MPI_Request* list = nullptr;

@@ -102,10 +102,7 @@ int start_checked(MPI_Request handle) {
 }
 
 int start_all_checked(int count, MPI_Request* handles) {
-  if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; expected: at least 0", count);
-  if (count > 0) {
-    if (const int code = given({{"array of requests", handles}}); code != MPI_SUCCESS) return code;
-  }
+  if (const int code = check_list(count, handles); code != MPI_SUCCESS) return code;
   for (int i = 0; i < count; ++i) {  // all of them before the first is started
     Request* found = nullptr;
     if (const int code = get_startable(handles[i], &found); code != MPI_SUCCESS) return code;

@@ -178,6 +178,11 @@ int get_message(const void* memory, std::int64_t count, Type& type, Buffer* buff
   return check_size(count, type);
 }
 
+int check_list(int count, const MPI_Request* handles) {
+  if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; expected: at least 0", count);
+  return count == 0 ? MPI_SUCCESS : given({{"array of requests", handles}});
+}
+
 int get_send(const void* memory, std::int64_t count, Type& type, int rank, int tag, Communicator& comm, Endpoint* to,
              Buffer* buffer) {
   const int code = get_destination(comm, rank, tag, to);

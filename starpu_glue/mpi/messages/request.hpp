@@ -168,6 +168,8 @@ int get_message(const Endpoint& endpoint, const void* memory, std::int64_t count
 int get_destination(MPI_Comm comm, int rank, int tag, Endpoint* endpoint);
 int get_source(MPI_Comm comm, int rank, int tag, Endpoint* endpoint);
 int get_message(const void* memory, std::int64_t count, Type& type, Buffer* buffer);
+/// Checks the array of requests of a call.
+int check_list(int count, const MPI_Request* handles);
 int get_destination(Communicator& comm, int rank, int tag, Endpoint* endpoint);
 int get_source(Communicator& comm, int rank, int tag, Endpoint* endpoint);
 int get_send(const void* memory, std::int64_t count, Type& type, int rank, int tag, Communicator& comm, Endpoint* to,

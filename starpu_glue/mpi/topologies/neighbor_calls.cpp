@@ -89,17 +89,28 @@ int typed_blocks(std::span<const int> neighbors, const void* memory, const Integ
   });
 }
 
-/// Returns the edges of the engine's exchange. `part_of(slot)` is the number of the block of a neighbour.
-template <class SlotOf, class PartOf>
-std::vector<canele_edge_t> edges_of(std::span<const int> neighbors, const EngineBlocks& engine, SlotOf slot_of,
-                                    PartOf part_of) {
-  std::vector<canele_edge_t> edges;
-  for (std::size_t i = 0; i < neighbors.size(); ++i) {
-    const std::size_t slot = slot_of(i), part = part_of(slot);
-    if (neighbors[slot] != MPI_PROC_NULL)
-      edges.push_back({neighbors[slot], engine.offsets[part], engine.lengths[part]});
+/// Calls visit(neighbor, slot) for each destination that exists, in the order in which the engine meets edges.
+template <class Visit>
+void each_destination(const Topology& topology, Visit visit) {
+  for (std::size_t slot = 0; slot < topology.destinations.size(); ++slot) {
+    if (topology.destinations[slot] != MPI_PROC_NULL) visit(topology.destinations[slot], slot);
   }
-  return edges;
+}
+
+/// The same for sources.
+template <class Visit>
+void each_source(const Topology& topology, Visit visit) {
+  for (std::size_t i = 0; i < topology.sources.size(); ++i) {
+    const std::size_t slot = topology.receive_slot(i);
+    if (topology.sources[slot] != MPI_PROC_NULL) visit(topology.sources[slot], slot);
+  }
+}
+
+/// Calls the engine.
+int exchange(const Execution& at, const char* from, std::span<const canele_edge_t> sends, char* to,
+             std::span<const canele_edge_t> receives) {
+  return canele_ineighbor_exchange(at.group, from, sends.data(), sends.size(), to, receives.data(), receives.size(),
+                                   at.options, at.request);
 }
 
 /// Checks what this rank sends to itself against what it receives from itself. The engine copies it.
@@ -125,22 +136,22 @@ int start_exchange(const How& start, const Topology& topology, const NeighborBlo
   if (code == MPI_SUCCESS) code = start.staging->output(blocks.receives, &output);
   if (code != MPI_SUCCESS) return code;
   const bool is_shared = blocks.sends.size() == 1;
-  std::vector<canele_edge_t> sends = edges_of(
-      topology.destinations, input, [](std::size_t i) { return i; },
-      [&](std::size_t slot) { return is_shared ? 0 : slot; });
-  std::vector<canele_edge_t> receives = edges_of(
-      topology.sources, output, [&](std::size_t i) { return topology.receive_slot(i); },
-      [](std::size_t slot) { return slot; });
+  std::vector<canele_edge_t> sends, receives;
+  each_destination(topology, [&](int neighbor, std::size_t slot) {
+    const std::size_t part = is_shared ? 0 : slot;
+    sends.push_back({neighbor, input.offsets[part], input.lengths[part]});
+  });
+  each_source(topology, [&](int neighbor, std::size_t slot) {
+    receives.push_back({neighbor, output.offsets[slot], output.lengths[slot]});
+  });
   code = check_own_edges(start.comm.rank(), sends, receives);
   if (code != MPI_SUCCESS) {
     start.skip(CANELE_EPROTOCOL);  // the other ranks do not wait for this one
     return code;
   }
-  return start.begin([from = input.memory, to = output.memory, sends = std::move(sends),
-                      receives = std::move(receives)](const Execution& at) {
-    return canele_ineighbor_exchange(at.group, from, sends.data(), sends.size(), to, receives.data(), receives.size(),
-                                     at.options, at.request);
-  });
+  return start.begin(
+      [from = input.memory, to = output.memory, sends = std::move(sends),
+       receives = std::move(receives)](const Execution& at) { return exchange(at, from, sends, to, receives); });
 }
 
 /// What a call wants: a blocking collective (no request), one that is started or, if it is persistent, planned.
@@ -225,9 +236,7 @@ class PlainEdges {
   explicit PlainEdges(const Side& side)
       : memory_(shifted_by(side.memory, side.type.single.first)),
         length_(side.type.size * static_cast<std::size_t>(side.count)) {}
-  void add(int neighbor, std::size_t slot) {
-    if (neighbor != MPI_PROC_NULL) edges_[count_++] = {neighbor, slot * length_, length_};
-  }
+  void add(int neighbor, std::size_t slot) { edges_[count_++] = {neighbor, slot * length_, length_}; }
   char* memory() const { return memory_; }
   std::span<const canele_edge_t> edges() const { return {edges_.data(), count_}; }
 
@@ -246,18 +255,13 @@ std::optional<int> exchange_plain(Communicator& comm, const Side& send, std::siz
   if (topology == nullptr || !is_plain(send) || !is_plain(receive)) return std::nullopt;
   if (std::max(topology->destinations.size(), topology->sources.size()) > PlainEdges::most) return std::nullopt;
   PlainEdges sends(send), receives(receive);
-  for (std::size_t i = 0; i < topology->destinations.size(); ++i) sends.add(topology->destinations[i], i * step);
-  for (std::size_t i = 0; i < topology->sources.size(); ++i) {
-    const std::size_t slot = topology->receive_slot(i);
-    receives.add(topology->sources[slot], slot);
-  }
+  each_destination(*topology, [&](int neighbor, std::size_t slot) { sends.add(neighbor, slot * step); });
+  each_source(*topology, [&](int neighbor, std::size_t slot) { receives.add(neighbor, slot); });
   if (send.type.size * static_cast<std::size_t>(send.count) !=
       receive.type.size * static_cast<std::size_t>(receive.count))
     return std::nullopt;  // what a rank sends to itself may not fit
   return Start{comm, nullptr, nullptr, &blocking_options}.begin([&](const Execution& at) {
-    const auto from = sends.edges(), to = receives.edges();
-    return canele_ineighbor_exchange(at.group, sends.memory(), from.data(), from.size(), receives.memory(), to.data(),
-                                     to.size(), at.options, at.request);
+    return exchange(at, sends.memory(), sends.edges(), receives.memory(), receives.edges());
   });
 }
 
