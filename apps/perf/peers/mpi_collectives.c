@@ -68,12 +68,11 @@ static void scan(const struct plan *p) { MPI_Scan(p->in, p->out, p->count, MPI_I
 /* Block 0 goes to the rank before and comes from there, block 1 to and from the rank behind. A message that goes
  * forward has tag 1, one that goes back has tag 0: with two ranks, both neighbours are the same. */
 static void exchange(const struct plan *p) {
-  MPI_Request requests[4];
-  MPI_Irecv(p->out, p->count, MPI_INT64_T, p->before, 1, p->ring, &requests[0]);
-  MPI_Irecv(p->out + p->count, p->count, MPI_INT64_T, p->behind, 0, p->ring, &requests[1]);
-  MPI_Isend(p->in, p->count, MPI_INT64_T, p->before, 0, p->ring, &requests[2]);
-  MPI_Isend(p->in + p->count, p->count, MPI_INT64_T, p->behind, 1, p->ring, &requests[3]);
-  MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+  MPI_Irecv(p->out, p->count, MPI_INT64_T, p->before, 1, p->ring, &p->requests[0]);
+  MPI_Irecv(p->out + p->count, p->count, MPI_INT64_T, p->behind, 0, p->ring, &p->requests[1]);
+  MPI_Isend(p->in, p->count, MPI_INT64_T, p->before, 0, p->ring, &p->requests[2]);
+  MPI_Isend(p->in + p->count, p->count, MPI_INT64_T, p->behind, 1, p->ring, &p->requests[3]);
+  MPI_Waitall(4, p->requests, MPI_STATUSES_IGNORE);
 }
 
 static void begin_persistent(struct plan *p) {
@@ -194,10 +193,13 @@ static void check(const struct plan *p, const struct operation *what) {
   }
 }
 
+/* Returns how many blocks there is memory for: one for each rank, at least two. */
+static size_t blocks_there(const struct plan *p) { return p->ranks < 2 ? 2 : (size_t)p->ranks; }
+
 static void measure(struct plan *p, const struct operation *what, int size, int batches) {
   const int calls = size <= 1024 ? 400 : size <= 65536 ? 100 : size <= 1 << 20 ? 20 : 5;
   p->count = size / 8;
-  for (size_t i = 0; i < (size_t)p->count * (size_t)(p->ranks < 2 ? 2 : p->ranks); ++i) {
+  for (size_t i = 0; i < (size_t)p->count * blocks_there(p); ++i) {
     p->in[i] = 1000 * (int64_t)p->rank + (int64_t)(i / (size_t)p->count);
     p->out[i] = -1;
   }
@@ -249,9 +251,8 @@ int main(int argc, char **argv) {
   for (char *size = strtok_r(argv[3], ",", &next_size); size != NULL; size = strtok_r(NULL, ",", &next_size)) {
     const int bytes = number(size, 8, usage);
     if (bytes % 8 != 0) fail("no multiple of 8: ", size);
-    const size_t blocks = plan.ranks < 2 ? 2 : (size_t)plan.ranks;
-    plan.in = malloc((size_t)bytes * blocks);
-    plan.out = malloc((size_t)bytes * blocks);
+    plan.in = malloc((size_t)bytes * blocks_there(&plan));
+    plan.out = malloc((size_t)bytes * blocks_there(&plan));
     if (plan.in == NULL || plan.out == NULL) fail("no memory for blocks of ", size);
     char *const names = strdup(argv[2]);
     for (char *name = strtok_r(names, ",", &next_name); name != NULL; name = strtok_r(NULL, ",", &next_name)) {
