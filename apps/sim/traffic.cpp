@@ -3,8 +3,10 @@
 // The actions of a rank of the random workload. Runs in the main fiber of each rank.
 //
 // A group posts more receives than it has messages, and cancels the rest at the end. Some are cancelled earlier, so
-// that cancel meets every state of a receive.
+// that cancel meets every state of a receive. Some sends are begun before it is known what they send.
 #include "apps/sim/traffic.hpp"
+
+#include <canele/post.h>
 
 #include <algorithm>
 #include <string>
@@ -85,6 +87,7 @@ void TrafficRank::act() {
                         static_cast<int>(sends_.size()) < sends_at_once;
   const std::uint64_t what = dice_.under(10);
   if (what < 4 && may_send) return post_send();
+  if (may_send && begun_ == nullptr && dice_.under(8) == 0) return begin_ahead();
   if (what < 8 && !open.empty()) return post_receive(*open[dice_.under(open.size())]);
   if (what == 8 && !open.empty()) return probe(*open[dice_.under(open.size())]);
   if (!open.empty() && dice_.under(8) == 0) return cancel_one(*open[dice_.under(open.size())]);
@@ -96,12 +99,13 @@ void TrafficRank::act() {
 
 void TrafficRank::post_send() {
   const PlannedMessage& message = plan_.messages[plan_.sends[static_cast<std::size_t>(rank_)][next_send_++]];
-  auto send = std::make_unique<Send>(dice_.next());
+  const bool was_begun = begun_ != nullptr && message.multicast == 0;
+  auto send = was_begun ? std::move(begun_) : std::make_unique<Send>(dice_.next());
   send->message = &message;
   send->hopeless.push_back(is_lost(message.destination));
   send->bytes = payload_of(message, name_of(plan_, message, environment_.life(rank_)));
   canele_session_t* const session = sessions_[static_cast<std::size_t>(message.session)];
-  if (calls_back_ && dice_.under(2) == 0) send->end_by_callback();
+  if (!was_begun && calls_back_ && dice_.under(2) == 0) send->end_by_callback();
   if (message.multicast != 0) return post_multicast(std::move(send), session);
   if (message.priority == 0 && !message.synchronous && dice_.under(2) == 0) {
     canele_isend(session, message.destination, message.tag, send->bytes.data(), message.size, &send->request);
@@ -118,6 +122,24 @@ void TrafficRank::post_send() {
   if (!send->ends_by_callback() && dice_.under(4) == 0)
     canele_send_set_priority(&send->request, message.priority + 1);  // it may have been sent
   sends_.push_back(std::move(send));
+}
+
+/// Begins the request of a later send, before it is known which.
+void TrafficRank::begin_ahead() {
+  begun_ = std::make_unique<Send>(dice_.next());
+  if (calls_back_ && dice_.under(2) == 0) begun_->end_by_callback();
+  if (canele_request_begin(engine_, &begun_->request) != CANELE_OK)
+    environment_.complain(std::string("canele_request_begin: ") + canele_error_detail());
+}
+
+/// Ends the begun request that no send has used.
+void TrafficRank::complete_begun() {
+  if (begun_ == nullptr) return;
+  if (begun_->done()) environment_.complain("a begun request has ended by itself");
+  canele_request_complete(&begun_->request, CANELE_ECANCELED);
+  while (!begun_->done()) canele_progress(engine_);  // its callback is run by a call
+  if (begun_->status().error != CANELE_ECANCELED) environment_.complain("a begun request has another outcome");
+  ended_.add(std::move(begun_));
 }
 
 void TrafficRank::post_multicast(std::unique_ptr<Send> send, canele_session_t* session) {
@@ -286,6 +308,7 @@ void TrafficRank::wait() {
     if (send->ends_by_callback()) return environment_.pause_for(short_while_ns);
     all.push_back(&send->request);
   }
+  if (begun_ != nullptr && !begun_->ends_by_callback()) all.push_back(&begun_->request);
   for (const GroupState& state : groups_) {
     for (const auto& receive : state.posted) {
       if ((receive->unbound && !receive->bound) || receive->ends_by_callback()) {
@@ -308,6 +331,7 @@ void TrafficRank::close() {
     canele_cancel(&sentinel->request);
     canele_wait(&sentinel->request, nullptr);
   }
+  complete_begun();
   ended_.close();
 }
 

@@ -65,6 +65,8 @@ class TrafficRank {
   void act();
   bool finished() const;
   void post_send();
+  void begin_ahead();
+  void complete_begun();
   void post_multicast(std::unique_ptr<Send> send, canele_session_t* session);
   void post_receive(GroupState& state);
   void probe(GroupState& state);
@@ -99,6 +101,7 @@ class TrafficRank {
   canele_session_t* sentinel_session_ = nullptr;
   std::vector<std::unique_ptr<Sentinel>> sentinels_;  ///< by rank
   std::vector<std::unique_ptr<Send>> sends_;
+  std::unique_ptr<Send> begun_;  ///< its request is pending, and a later send will use it; nullptr: there is none
   std::size_t next_send_ = 0;
   std::vector<GroupState> groups_;
   std::uint64_t posts_ = 0, late_until_ = 0, unexpected_ = 0;

@@ -123,7 +123,7 @@ int canele_post_send(canele_session_t* session, int destination, uint64_t tag, c
     code = read_post_options(options, CANELE_POST_SYNCHRONOUS | CANELE_POST_MAY_FINISH | CANELE_POST_TRY, call, &read);
   if (code == CANELE_OK) code = check_header(read.send.header, data->length, call);
   PostedUse use;
-  if (code == CANELE_OK) code = use.begin(session, request, read.done, destination, call);
+  if (code == CANELE_OK) code = use.begin_send(session, request, read.done, destination, call);
   if (code != CANELE_OK) return code;
   Session& s = session_of(session);
   const bool plain = data->segments == nullptr && read.send.flags == 0;  // all of it leaves, so its header, too

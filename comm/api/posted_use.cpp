@@ -9,6 +9,18 @@
 
 namespace canele::comm::api {
 
+int PostedUse::begin_send(canele_session_t* session, canele_request_t* given, const canele_completion_t& done, int peer,
+                          const char* call) {
+  if (given == nullptr || session == nullptr || request_of(given).stage != Request::Stage::begun)
+    return begin(session, given, done, peer, call);
+  request_ = &request_of(given);
+  if (!sendable(request_, &session_of(session))) return reject(request_, &session_of(session));
+  if (done.kind == CANELE_COMPLETE_POLL) return CANELE_OK;
+  return error(CANELE_EBUSY, call,
+               "the request was begun; expected: its completion by canele_request_on_event or "
+               "canele_request_on_queue, and POLL here");
+}
+
 int PostedUse::begin(canele_session_t* session, canele_request_t* given, const canele_completion_t& done, int peer,
                      const char* call) {
   if (session == nullptr) return error(CANELE_EINVAL, call, "session is NULL");

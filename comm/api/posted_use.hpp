@@ -19,6 +19,9 @@ class PostedUse {
   /// Returns the error to answer, if there is no request that can be posted.
   int begin(canele_session_t* session, canele_request_t* given, const canele_completion_t& done, int peer,
             const char* call);
+  /// The same for a send, whose request canele_request_begin may have begun.
+  int begin_send(canele_session_t* session, canele_request_t* given, const canele_completion_t& done, int peer,
+                 const char* call);
   Request& request() { return *request_; }
   /// Registers the completion, before the post.
   void listen_first();

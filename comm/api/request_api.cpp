@@ -201,7 +201,7 @@ int check_segments(const canele_data_t& data, const char* call) {
 
 int check_posted_send(const Request* request, const Session* session, int destination, std::size_t length,
                       const char* call) {
-  if (!postable(request, session)) return reject(request, session);
+  if (!sendable(request, session)) return reject(request, session);
   const Engine& engine = engine_of(*session->context);
   if (destination < 0 || destination >= engine.size) return reject_destination(engine, destination);
   if (length > longest_message) [[unlikely]]
@@ -219,9 +219,12 @@ void fill_send(Session& session, int destination, std::uint64_t tag, const canel
 void submit_send(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
                  const SendOptions& options, Request& request) {
   Engine& engine = engine_of(*session.context);
-  fill_send(session, destination, tag, data, options, request);
-  request.PostOp::kind = OpKind::send;
-  engine.submit(static_cast<PostOp&>(request));
+  const bool begun = request.stage == Request::Stage::begun, plain = options.flags == 0;
+  if (!(begun && plain && post::send_begun_at_once(session, destination, tag, data, request))) {
+    fill_send(session, destination, tag, data, options, request);
+    request.PostOp::kind = OpKind::send;
+    engine.submit(static_cast<PostOp&>(request));
+  }
   engine.after_submit(data.length);
 }
 

@@ -175,6 +175,9 @@ void Engine::run(Op& op) {
     case OpKind::access:
       one_sided::on_posted(*this, static_cast<Request&>(static_cast<PostOp&>(op)));
       break;
+    case OpKind::complete:
+      finish_begun(static_cast<Request&>(static_cast<PostOp&>(op)));
+      break;
     case OpKind::call:
       static_cast<CallOp&>(op).call(*this, static_cast<CallOp&>(op));
       break;

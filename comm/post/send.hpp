@@ -42,4 +42,22 @@ inline bool may_send_at_once(const Session& session, int destination, std::size_
   return sent;
 }
 
+/// Sends the eager message of a begun request, as send_at_once() does it. Other threads may wait for the request. If it
+/// returns false, the request is begun as before, and its outcome has been written.
+inline bool send_begun_at_once(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
+                               Request& request) {
+  if (data.segments != nullptr || data.length > Rail::longest_fast) return false;
+  Engine& engine = engine_of(*session.context);
+  request.session = &session;
+  request.rank = destination;
+  request.status_tag = tag;
+  request.status_length = data.length;
+  if (!engine.try_lock_to_post()) [[unlikely]]
+    return false;
+  const bool sent = send_path::try_send_fast(engine, destination, {session, tag, data.base, data.length});
+  if (sent) engine.finish_begun(request);
+  engine.unlock();
+  return sent;
+}
+
 }  // namespace canele::comm::post

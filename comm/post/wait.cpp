@@ -452,7 +452,9 @@ int block_for_one(Engine& engine, Target* targets, std::size_t count) {
 
 [[gnu::cold, gnu::noinline]] void tell_outcome(const Request& request) {
   std::string words = canele_error_string(request.status_error);
-  if (request.status_error == CANELE_ETRUNC) {
+  if (request.rank < 0 && request.kind == Request::Kind::send) {
+    words += ": the program has completed the request";
+  } else if (request.status_error == CANELE_ETRUNC) {
     words += ": " + std::to_string(request.status_length) + " bytes were sent, the receive has room for " +
              std::to_string(request.data.length);
   } else if (request.status_error == CANELE_ECANCELED && request.kind == Request::Kind::send) {

@@ -84,6 +84,11 @@ class Context {
     note_outcome(request, error);
     publish(request, event::received | event::finalized);
   }
+  /// Ends a begun request: the program has completed it, or its message has left within its post.
+  void finish_begun(Request& request) CANELE_UNDER_LOCK {
+    transition(request, Request::Stage::idle);
+    publish(request, event::finalized);
+  }
   /// Publishes events of a request, queues its callback, and wakes its waiter.
   void publish(Request& request, unsigned events) CANELE_UNDER_LOCK {
     std::uint64_t seen = request.word.load(std::memory_order_relaxed);

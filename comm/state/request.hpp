@@ -57,7 +57,8 @@ enum class OpKind : std::uint8_t {
   reprioritize,
   sent,
   transfer_done,
-  access,  ///< a one-sided operation
+  access,    ///< a one-sided operation
+  complete,  ///< the program ends a begun request
   call
 };
 struct Op : ltask::SubmitLock::Node {

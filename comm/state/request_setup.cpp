@@ -7,9 +7,22 @@
 
 namespace canele::comm {
 
+void begin_use(Request& request, Context& context) {
+  prepare_outcome(request, context, nullptr, Request::Kind::send);
+  request.rank = -1;
+  request.status_tag = request.status_length = 0;
+  request.data = {};
+  transition(request, Request::Stage::begun);
+}
+
 void prepare_send(Request& request, Session& session, int rank, std::uint64_t tag, const canele_data_t& data,
                   std::size_t header) {
-  prepare(request, session, Request::Kind::send);
+  if (request.stage == Request::Stage::begun) [[unlikely]] {
+    request.session = &session;
+    request.begin(*session.context);
+  } else {
+    prepare(request, session, Request::Kind::send);
+  }
   request.data = data;
   request.rank = rank;
   request.status_tag = tag;
@@ -21,7 +34,7 @@ void prepare_send(Request& request, Session& session, int rank, std::uint64_t ta
   request.handle = Handle::none;
   request.moved = request.expected = 0;
   new (&request.item) strategies::Item;
-  request.stage = Request::Stage::posted;  // from `idle`, which prepare() has written
+  request.stage = Request::Stage::posted;  // from `idle` or `begun`
 }
 
 }  // namespace canele::comm

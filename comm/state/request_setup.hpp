@@ -16,19 +16,29 @@ namespace canele::comm {
 inline bool postable(const Request* request, const Session* session) {
   return request != nullptr && session != nullptr && session->open && request->stage == Request::Stage::idle;
 }
-/// Initializes the first cache line of a postable request. A receive whose message has arrived needs nothing else.
-inline void prepare_outcome(Request& request, Session& session, Request::Kind kind) {
+/// Returns true if a send can be posted with the request: it is postable, or canele_request_begin has begun its use.
+inline bool sendable(const Request* request, const Session* session) {
+  if (postable(request, session)) return true;
+  return request != nullptr && session != nullptr && session->open && request->stage == Request::Stage::begun &&
+         request->context == session->context;
+}
+/// Initializes the first cache line of an idle request. A receive whose message has arrived needs nothing else.
+inline void prepare_outcome(Request& request, Context& context, Session* session, Request::Kind kind) {
   const std::uint64_t before = request.word.load(std::memory_order_relaxed);
   constexpr std::uint64_t wanted = std::uint64_t{event::all} << RequestWord::wanted_shift;
   request.word.store(RequestWord::happened(before) != 0 ? 0 : before & wanted, std::memory_order_relaxed);
-  request.context = session.context;
-  request.session = &session;
+  request.context = &context;
+  request.session = session;
   request.status_error = CANELE_OK;
   request.told = 0;
   request.kind = kind;  // eight bytes in order of their addresses: the compiler merges them into one store
   request.stage = Request::Stage::idle;
   request.synchronous = request.unbound = request.rendezvous = request.cancelled = false;
   request.copying = request.needs_fin = false;
+}
+/// The same, of a postable request.
+inline void prepare_outcome(Request& request, Session& session, Request::Kind kind) {
+  prepare_outcome(request, *session.context, &session, kind);
 }
 /// Returns true if no callback or queue is registered for the next use of a postable request. It may then end without
 /// events.
@@ -52,7 +62,11 @@ inline void prepare(Request& request, Session& session, Request::Kind kind) {
   request.begin(*session.context);
 }
 
-/// Initializes a request for a send or a multicast, as posted. Its options are those of a plain send.
+/// Begins a use of an idle request whose operation is not known yet. Registrations for that use are kept.
+void begin_use(Request& request, Context& context);
+
+/// Initializes a request for a send or a multicast, as posted. Its options are those of a plain send. A begun request
+/// keeps what other threads may have used meanwhile: its word, direction and engine.
 void prepare_send(Request& request, Session& session, int rank, std::uint64_t tag, const canele_data_t& data,
                   std::size_t header);
 

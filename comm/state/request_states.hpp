@@ -6,7 +6,8 @@
 // and then under the engine's lock. Only `listed` is entered and left without the lock: see api/event_api.cpp.
 //
 //     send:        event ▶ next state
-//     idle         post ▶ posted; callback of a completion queue ▶ listed
+//     idle         post ▶ posted; begin ▶ begun; callback of a completion queue ▶ listed
+//     begun        post ▶ posted; sent within its post, or completed by the program ▶ idle
 //     posted       no credit ▶ blocked; eager sent ▶ idle; RTS or synchronous sent ▶ moving
 //     blocked      credit ▶ posted; solicited ▶ advertising; CTS or FIN after all ▶ moving
 //     advertising  packet sent ▶ advertised; peer failed ▶ posted, whose backlog or packet ends it
@@ -35,6 +36,7 @@ namespace canele::comm {
 /// States of both directions, because a call that gets a request looks at its state before its direction.
 enum class RequestStage : std::uint8_t {
   idle,             ///< finalized, or never posted.
+  begun,            ///< pending by canele_request_begin, but not posted yet: see api/begun_api.cpp.
   posted,           ///< submitted; a send: in the backlog, or in a packet.
   blocked,          ///< a send that waits for credit.
   advertising,      ///< blocked, with its blocked envelope in the backlog or in a packet.
@@ -44,10 +46,11 @@ enum class RequestStage : std::uint8_t {
   draining,         ///< a send whose receiver has all of the data, but a rail may still use the memory.
   listed            ///< finalized, and in a completion queue until the program takes it out.
 };
-inline constexpr int request_stages = 9;
+inline constexpr int request_stages = 10;
 
 inline constexpr Transitions<RequestStage, request_stages> send_transitions{
-    {RequestStage::idle, {RequestStage::posted, RequestStage::listed}},
+    {RequestStage::idle, {RequestStage::posted, RequestStage::begun, RequestStage::listed}},
+    {RequestStage::begun, {RequestStage::idle, RequestStage::posted}},
     {RequestStage::posted, {RequestStage::idle, RequestStage::blocked, RequestStage::moving}},
     {RequestStage::blocked,
      {RequestStage::idle, RequestStage::posted, RequestStage::advertising, RequestStage::moving}},
@@ -63,6 +66,7 @@ inline constexpr Transitions<RequestStage, request_stages> receive_transitions{
     {RequestStage::idle,
      {RequestStage::posted, RequestStage::matched_unbound, RequestStage::moving, RequestStage::listed}},
     {RequestStage::posted, {RequestStage::idle, RequestStage::matched_unbound, RequestStage::moving}},
+    {RequestStage::begun, {}},
     {RequestStage::blocked, {}},
     {RequestStage::advertising, {}},
     {RequestStage::advertised, {}},

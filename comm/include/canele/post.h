@@ -83,6 +83,21 @@ CANELE_API int canele_post_receive(canele_session_t *session, int source, uint64
                                    const canele_data_t *data, const canele_post_options_t *options,
                                    canele_request_t *request);
 
+/** Begins a use of `request` before its operation is known. The request is then pending: threads may wait for it and
+ * test it, and a completion may be registered (canele_request_on_event, canele_request_on_queue). One of two calls, of
+ * any thread, ends that state:
+ * - a send with this request on a session of the same engine (canele_isend, canele_isend_data, canele_post_send with
+ * the completion POLL). The request is then that send's. If the call fails, the request is begun as before.
+ * - canele_request_complete.
+ * canele_finalize does not end a begun request. Does not block. CANELE_EBUSY: the request is in use. CANELE_EINVAL. */
+CANELE_API int canele_request_begin(canele_engine_t *engine, canele_request_t *request);
+
+/** Ends a begun request without an operation, with the outcome `error` (CANELE_OK or a CANELE_E... code): it stands for
+ * work of the program's own. Its status has source -1, tag 0 and length 0. Any thread, once; before canele_finalize.
+ * The memory of the request may be freed as soon as another thread has seen the end. Does not block.
+ * CANELE_ESTATE: the request is not begun. CANELE_EINVAL. */
+CANELE_API int canele_request_complete(canele_request_t *request, int error);
+
 /** Sends `length` bytes (at most the limit CANELE_LIMIT_INJECT) at `buffer` without a request. The buffer may change at
  * once. Same order as other sends. CANELE_EAGAIN: there is no room now, and nothing was taken. Room that appears
  * ends no blocking wait. A later error goes to canele_session_on_error. */

@@ -356,6 +356,32 @@ posted post_send(session& from, int destination, std::uint64_t tag, Range&& rang
   return detail::answer_of(code, "canele_post_send");
 }
 
+/// Begins a use of the request before its operation is known. Threads may wait for it from then on. One call of
+/// send_begun() or complete() must follow. Throws canele::error.
+inline void begin(engine& of, request& use) {
+  const int code = detail::requests::begin(use, {}, false,
+                                           [&](canele_request_t* r) { return canele_request_begin(of.native(), r); });
+  detail::check(code, "canele_request_begin");
+}
+/// Sends the bytes of `range` with a begun request, from any thread. They must not change until that has ended. Throws
+/// canele::error; the request is begun as before then.
+template <detail::sendable Range>
+void send_begun(session& from, int destination, std::uint64_t tag, Range&& range, request& use,
+                const send_options& options = {}) {
+  canele_send_options_t native{};
+  native.struct_size = sizeof native;
+  native.priority = options.priority;
+  native.flags = options.synchronous ? std::uint32_t{CANELE_SEND_SYNCHRONOUS} : 0;
+  native.header = options.header;
+  const auto data = detail::data_of(range);
+  detail::check(canele_isend_data(from.native(), destination, tag, &data, &native, use.native()), "canele_isend_data");
+}
+/// Ends a begun request without an operation, with CANELE_OK or a CANELE_E... code. The request may be destroyed as
+/// soon as another thread has seen its end.
+inline void complete(request& use, int code = CANELE_OK) {
+  detail::check(canele_request_complete(use.native(), code), "canele_request_complete");
+}
+
 /// Receives the next message that matches into the memory of `range`, without a request of the program. Options other
 /// than may_finish must have their defaults.
 template <detail::receivable Range>

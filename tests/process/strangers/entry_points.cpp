@@ -225,6 +225,8 @@ void add_posts() {
   ADD(refused, canele_receive_init, s, Any<int>{world.peer}, tag, Any<std::uint64_t>{CANELE_TAG_EXACT}, &data,
       Optional<canele_post_options_t*>{&options}, repeated);
   ADD(refused, canele_start, repeated);
+  ADD(refused, canele_request_begin, world.engine, request);
+  ADD(refused, canele_request_complete, request, CANELE_OK);
   ADD(refused, canele_inject, s, world.peer, tag, world.bytes, Length{8});
   ADD(refused, canele_send_room, s, world.peer, Length{8});
   ADD(refused, canele_limit, world.engine, world.peer, CANELE_LIMIT_EAGER, &limit);

@@ -59,6 +59,22 @@ TEST_F(CppPost, AFunctionNeedNoArgument) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST_F(CppPost, ARequestMayBeginBeforeItsOperationIsKnown) {
+  canele::request use, received;
+  canele::begin(engine, use);
+  EXPECT_FALSE(use.test().has_value());
+  canele::send_begun(session, 0, 8, canele::one(out), use);
+  session.irecv(0, 8, canele::one(in), received);
+  received.wait();
+  EXPECT_EQ(use.wait().tag, 8u);
+  EXPECT_EQ(in, 42);
+
+  canele::begin(engine, use);
+  canele::complete(use, CANELE_ETIMEOUT);
+  EXPECT_EQ(use.wait(std::nothrow).code, CANELE_ETIMEOUT);
+  EXPECT_THROW(canele::complete(use), canele::error);
+}
+
 TEST_F(CppPost, AFunctionMayPostItsRequestAgain) {
   canele::request request;
   int calls = 0;
