@@ -104,7 +104,7 @@ static void rings(void) {
 
 /* A partition arrives while others are not ready. Each rank is sender and receiver. */
 static void early(void) {
-  enum { PARTS = 4, LENGTH = 10000 };
+  enum { PARTS = 4, LENGTH = 100000 }; /* a partition is long enough to leave alone */
   char *out = malloc(PARTS * LENGTH), *in = malloc(PARTS * LENGTH);
   int flag = 1;
   MPI_Request requests[2];

@@ -2,7 +2,7 @@
 //
 // The two steps of a reduction on an intercommunicator.
 //
-// The request holds a receive that no message matches. What ends last, of the own group's reduction and of the
+// The request is held: it has no operation of its own. What ends last, of the own group's reduction and of the
 // messages, releases it. A rank whose own step has failed sends an empty message, so that no rank of the other group
 // waits for ever.
 #include "starpu_glue/mpi/collectives/reduction_between_groups.hpp"

@@ -2,8 +2,8 @@
 //
 // MPI_Rsend, MPI_Irsend, and a send and a receive in one request: MPI_Isendrecv to MPI_Sendrecv_replace. Any thread.
 //
-// The request of an exchange holds a receive that no message matches. The last of its two messages to end cancels that
-// receive. So each function that completes requests waits for an exchange like for a message.
+// The engine's request of an exchange is begun without an operation. The last of the two messages to end completes it.
+// So each function that completes requests waits for an exchange like for a message.
 #include <new>
 
 #include "calls/point_to_point.hpp"

@@ -2,8 +2,8 @@
 //
 // MPI_Grequest_start and MPI_Grequest_complete: requests that the program completes. Any thread.
 //
-// The request holds a receive that no message matches, so a thread that waits for it sleeps as for a message.
-// MPI_Grequest_complete cancels that receive. Callbacks of the program run without a lock.
+// The engine's request is begun without an operation, so a thread that waits for it sleeps as for a message.
+// MPI_Grequest_complete completes it. Callbacks of the program run without a lock.
 #include "calls/completion.hpp"
 #include "starpu_glue/mpi/messages/request.hpp"
 

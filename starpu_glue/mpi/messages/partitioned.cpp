@@ -54,6 +54,8 @@ int PartitionedWork::join(bool receives) {
 int PartitionedWork::start(Request& request) {
   if (peer_.is_proc_null()) return MPI_SUCCESS;
   request_ = &request;
+  is_whole_ = is_outlined_ && outline_.pieces == 1;
+  if (is_whole_) return start_whole();
   if (const int code = hold(request); code != MPI_SUCCESS) return code;
   error_.store(CANELE_OK, std::memory_order_relaxed);
   pending_.store(1, std::memory_order_relaxed);
@@ -127,13 +129,23 @@ PartitionedSend::PartitionedSend(const Endpoint& to, const Buffer& data, int par
   make_pieces();
 }
 
-void PartitionedSend::post() {
+/// Notes that no partition is ready.
+void PartitionedSend::expect_partitions() {
   const auto all = static_cast<std::size_t>(partitions_);
   for (std::size_t i = 0; i < all; ++i) is_ready_[i].store(false, std::memory_order_relaxed);
   for (std::size_t i = 0; i < outline_.pieces; ++i) {
     const std::size_t partitions = std::min(in_piece_, all - i * in_piece_);
     pieces_[i].missing.store(static_cast<int>(partitions), std::memory_order_relaxed);
   }
+}
+
+int PartitionedSend::start_whole() {
+  expect_partitions();
+  return hold(*request_);
+}
+
+void PartitionedSend::post() {
+  expect_partitions();
   expect(outline_.pieces + (is_outlined_ ? 0 : 1));
   if (is_outlined_) return;
   is_outlined_ = true;
@@ -147,13 +159,13 @@ void PartitionedSend::on_outline(canele_request_t* engine, unsigned, void* work)
   static_cast<PartitionedSend*>(work)->ended(error_of(engine));
 }
 
-int PartitionedSend::describe(const canele_status_t&, MPI_Status* status) {
+int PartitionedSend::describe(const canele_status_t& outcome, MPI_Status* status) {
   if (peer_.is_proc_null()) {
     fill_proc_null_status(status);
     return MPI_SUCCESS;
   }
   fill_empty_status(status);
-  return from_status(first_error(), peer_.world_rank);
+  return from_status(error_of_use(outcome), peer_.world_rank);
 }
 
 int PartitionedSend::mark_ready(int first, int last) {
@@ -163,8 +175,9 @@ int PartitionedSend::mark_ready(int first, int last) {
     code = fail(MPI_ERR_ARG, "the first partition is %d, the last one %d", first, last);
   if (peer_.is_proc_null()) return code;
   for (int i = first; i <= last && code == MPI_SUCCESS; ++i) {
-    if (!is_ready_[static_cast<std::size_t>(i)].exchange(true, std::memory_order_relaxed)) continue;
-    code = fail(MPI_ERR_ARG, "partition %d is ready already", i);
+    std::atomic<bool>& ready = is_ready_[static_cast<std::size_t>(i)];
+    if (ready.load(std::memory_order_relaxed)) code = fail(MPI_ERR_ARG, "partition %d is ready already", i);
+    ready.store(true, std::memory_order_relaxed);
   }
   return code;
 }
@@ -185,12 +198,27 @@ int PartitionedSend::make_ready(int first, int last) {
 void PartitionedSend::send(std::size_t index) {
   Piece& piece = pieces_[index];
   const canele_data_t data = describe_piece(piece);
+  if (is_whole_) return send_whole(data);
   const canele_post_options_t options = call_back(on_end, &piece);
   const int error = canele_post_send(session_, peer_.world_rank, tag_of(index + 1), &data, &options, &piece.engine);
   if (error != CANELE_OK) ended(error);
 }
 
+void PartitionedSend::send_whole(const canele_data_t& data) {
+  canele_request_t* const engine = &request_->engine;
+  const int error = data.segments == nullptr
+                        ? canele_isend(session_, peer_.world_rank, tag_of(1), data.base, data.length, engine)
+                        : canele_isend_data(session_, peer_.world_rank, tag_of(1), &data, nullptr, engine);
+  if (error != CANELE_OK) canele_request_complete(engine, error);
+}
+
 // ---- receives
+
+int PartitionedReceive::start_whole() {
+  const canele_data_t data = describe_piece(pieces_[0]);
+  return from_engine(
+      canele_irecv_data(session_, peer_.world_rank, tag_of(1), CANELE_TAG_EXACT, &data, &request_->engine));
+}
 
 void PartitionedReceive::post() {
   if (is_outlined_) return post_pieces();
@@ -233,13 +261,13 @@ void PartitionedReceive::post_pieces() {
   }
 }
 
-int PartitionedReceive::describe(const canele_status_t&, MPI_Status* status) {
+int PartitionedReceive::describe(const canele_status_t& of_engine, MPI_Status* status) {
   if (peer_.is_proc_null()) {
     fill_proc_null_status(status);
     return MPI_SUCCESS;
   }
   canele_status_t outcome{};
-  outcome.error = first_error();
+  outcome.error = error_of_use(of_engine);
   outcome.source = peer_.world_rank;
   outcome.tag = peer_.tag;
   outcome.length = outline_.length;
@@ -252,8 +280,8 @@ int PartitionedReceive::has_arrived(int partition, bool* arrived) {
   if (const int code = check_partition(partition); code != MPI_SUCCESS) return code;
   *arrived = true;
   if (peer_.is_proc_null()) return MPI_SUCCESS;
-  *arrived = is_posted_.load(std::memory_order_acquire) && have_ended(partition);
-  return *arrived ? MPI_SUCCESS : from_status(first_error(), peer_.world_rank);
+  *arrived = is_whole_ ? is_done(*request_) : is_posted_.load(std::memory_order_acquire) && have_ended(partition);
+  return *arrived || is_whole_ ? MPI_SUCCESS : from_status(first_error(), peer_.world_rank);
 }
 
 /// Tells whether all pieces with data of the partition have ended.

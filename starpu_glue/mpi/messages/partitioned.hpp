@@ -21,8 +21,9 @@
 //
 // The engine keeps messages with one tag in order, and so a piece meets the receive of its own start.
 //
-// The request holds a receive that no message matches, like all requests that several messages complete. The last piece
-// to end releases it.
+// A message of one piece has the request of its piece, like a message that is not partitioned. Otherwise, and at the
+// first start, each piece has a request of its own. The program's request is then held, and the last piece to end
+// releases it.
 //
 // Threading: MPI_Pready and MPI_Parrived may be called by several threads at once. Pieces end on any thread.
 // Rejected: to put data into the receiver's memory (one-sided). It would need the receiver's answer at each start.
@@ -38,8 +39,8 @@
 
 namespace canele::mpi {
 
-/// Partitions that are shorter leave together.
-constexpr std::size_t kPieceLength = 4096;
+/// Partitions that are shorter leave together: a shorter piece costs more than its early start gains.
+constexpr std::size_t kPieceLength = 65536;
 /// A message has no more pieces than this: its partitions leave together if there are more.
 constexpr std::size_t kMostPieces = 4096;
 
@@ -82,6 +83,8 @@ class PartitionedWork : public Work {
 
   /// Posts what a start posts, after which messages may end.
   virtual void post() = 0;
+  /// Starts a message of one piece. Returns an MPI code.
+  virtual int start_whole() = 0;
   /// Makes the pieces for the outline. Throws std::bad_alloc.
   void make_pieces();
   canele_data_t describe_piece(const Piece& piece) const;
@@ -94,6 +97,8 @@ class PartitionedWork : public Work {
   std::uint64_t tag_of(std::size_t message) const { return tags_ | message; }
   int check_partition(int partition) const;
   int first_error() const { return error_.load(std::memory_order_relaxed); }
+  /// Returns the engine's error for the use that has ended. `outcome`: of the engine's request.
+  int error_of_use(const canele_status_t& outcome) const { return is_whole_ ? outcome.error : first_error(); }
 
   const Endpoint peer_;
   const int partitions_;
@@ -102,6 +107,8 @@ class PartitionedWork : public Work {
   canele_session_t* session_ = nullptr;
   Outline outline_{};
   bool is_outlined_ = false;  ///< the other side knows the outline, or this side does
+  bool is_whole_ = false;     ///< this use is one message, with the program's request
+  Request* request_ = nullptr;
   std::unique_ptr<Piece[]> pieces_;
   canele_request_t outline_request_{};
 
@@ -109,7 +116,6 @@ class PartitionedWork : public Work {
   static int segments(const void* piece, std::size_t offset, struct iovec* out, int max);
 
   std::uint64_t tags_ = 0;
-  Request* request_ = nullptr;
   std::atomic<std::size_t> pending_{0};  ///< messages that have not ended, and one while they are posted
   std::atomic<int> error_{CANELE_OK};    ///< the first error of a start
 };
@@ -123,8 +129,11 @@ class PartitionedSend final : public PartitionedWork {
 
  private:
   void post() override;
+  int start_whole() override;
+  void expect_partitions();
   int mark_ready(int first, int last);
   void send(std::size_t index);
+  void send_whole(const canele_data_t& data);
   static void on_outline(canele_request_t* engine, unsigned events, void* work);
 
   std::size_t in_piece_ = 1;  ///< partitions of a piece
@@ -140,6 +149,7 @@ class PartitionedReceive final : public PartitionedWork {
 
  private:
   void post() override;
+  int start_whole() override;
   void post_pieces();
   bool have_ended(int partition) const;
   static void on_outline(canele_request_t* engine, unsigned events, void* work);

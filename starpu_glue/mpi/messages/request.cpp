@@ -261,14 +261,9 @@ void drop_request(Request& request) {
   free_requests.give(request);
 }
 
-int hold(Request& request) {
-  constexpr std::uint64_t unused = std::uint64_t{1} << 40;  // a tag that no message has: those of MPI are ints
-  const Communicator& comm = request.comm();
-  const int own = comm.own_ranks()->world_rank(comm.rank());
-  return from_engine(canele_irecv(comm.messages(), own, unused, CANELE_TAG_EXACT, nullptr, 0, &request.engine));
-}
+int hold(Request& request) { return from_engine(canele_request_begin(engine(), &request.engine)); }
 
-void release(Request& request) { canele_cancel(&request.engine); }
+void release(Request& request) { canele_request_complete(&request.engine, CANELE_OK); }
 
 int wait_and_finish(MPI_Request* handle, MPI_Status* status) {
   Request* request = nullptr;

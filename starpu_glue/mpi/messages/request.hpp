@@ -193,7 +193,7 @@ int new_persistent(Communicator& comm, bool receive, std::uint8_t flags, std::un
 int new_special(Communicator& comm, std::unique_ptr<Work> work, Request** made);
 /// Starts a persistent request, which must be inactive.
 int start_again(Request& request);
-/// Posts the engine request of a request that a message does not end: release() ends it, once, from any thread.
+/// Begins the engine request of a request that no single message ends: release() ends it, once, from any thread.
 int hold(Request& request);
 void release(Request& request);
 /// Frees a request that no handle names, and that the engine does not work on.
