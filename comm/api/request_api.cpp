@@ -211,7 +211,11 @@ int check_posted_send(const Request* request, const Session* session, int destin
 
 void fill_send(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
                const SendOptions& options, Request& request) {
-  prepare_send(request, session, destination, tag, data, options.header);
+  if (request.stage == Request::Stage::begun) [[unlikely]] {
+    prepare_begun_send(request, session, destination, tag, data, options.header);
+  } else {
+    prepare_send(request, session, destination, tag, data, options.header);
+  }
   request.synchronous = (options.flags & CANELE_SEND_SYNCHRONOUS) != 0;
   request.item.priority = options.priority;
 }
@@ -219,12 +223,12 @@ void fill_send(Session& session, int destination, std::uint64_t tag, const canel
 void submit_send(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
                  const SendOptions& options, Request& request) {
   Engine& engine = engine_of(*session.context);
-  const bool begun = request.stage == Request::Stage::begun, plain = options.flags == 0;
-  if (!(begun && plain && post::send_begun_at_once(session, destination, tag, data, request))) {
-    fill_send(session, destination, tag, data, options, request);
-    request.PostOp::kind = OpKind::send;
-    engine.submit(static_cast<PostOp&>(request));
-  }
+  const bool begun = request.stage == Request::Stage::begun;
+  if (begun && options.flags == 0 && post::send_begun_at_once(session, destination, tag, data, request)) [[unlikely]]
+    return engine.after_submit();
+  fill_send(session, destination, tag, data, options, request);
+  request.PostOp::kind = OpKind::send;
+  engine.submit(static_cast<PostOp&>(request));
   engine.after_submit(data.length);
 }
 

@@ -44,8 +44,8 @@ inline bool may_send_at_once(const Session& session, int destination, std::size_
 
 /// Sends the eager message of a begun request, as send_at_once() does it. Other threads may wait for the request. If it
 /// returns false, the request is begun as before, and its outcome has been written.
-inline bool send_begun_at_once(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
-                               Request& request) {
+[[gnu::noinline]] inline bool send_begun_at_once(Session& session, int destination, std::uint64_t tag,
+                                                 const canele_data_t& data, Request& request) {
   if (data.segments != nullptr || data.length > Rail::longest_fast) return false;
   Engine& engine = engine_of(*session.context);
   request.session = &session;

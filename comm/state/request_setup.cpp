@@ -15,14 +15,10 @@ void begin_use(Request& request, Context& context) {
   transition(request, Request::Stage::begun);
 }
 
-void prepare_send(Request& request, Session& session, int rank, std::uint64_t tag, const canele_data_t& data,
-                  std::size_t header) {
-  if (request.stage == Request::Stage::begun) [[unlikely]] {
-    request.session = &session;
-    request.begin(*session.context);
-  } else {
-    prepare(request, session, Request::Kind::send);
-  }
+namespace {
+
+/// Fills in what a send needs beside its outcome.
+inline void fill(Request& request, int rank, std::uint64_t tag, const canele_data_t& data, std::size_t header) {
   request.data = data;
   request.rank = rank;
   request.status_tag = tag;
@@ -35,6 +31,21 @@ void prepare_send(Request& request, Session& session, int rank, std::uint64_t ta
   request.moved = request.expected = 0;
   new (&request.item) strategies::Item;
   request.stage = Request::Stage::posted;  // from `idle` or `begun`
+}
+
+}  // namespace
+
+void prepare_send(Request& request, Session& session, int rank, std::uint64_t tag, const canele_data_t& data,
+                  std::size_t header) {
+  prepare(request, session, Request::Kind::send);
+  fill(request, rank, tag, data, header);
+}
+
+void prepare_begun_send(Request& request, Session& session, int rank, std::uint64_t tag, const canele_data_t& data,
+                        std::size_t header) {
+  request.session = &session;
+  request.begin(*session.context);
+  fill(request, rank, tag, data, header);
 }
 
 }  // namespace canele::comm

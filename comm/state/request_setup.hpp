@@ -18,7 +18,8 @@ inline bool postable(const Request* request, const Session* session) {
 }
 /// Returns true if a send can be posted with the request: it is postable, or canele_request_begin has begun its use.
 inline bool sendable(const Request* request, const Session* session) {
-  if (postable(request, session)) return true;
+  if (postable(request, session)) [[likely]]
+    return true;
   return request != nullptr && session != nullptr && session->open && request->stage == Request::Stage::begun &&
          request->context == session->context;
 }
@@ -65,9 +66,11 @@ inline void prepare(Request& request, Session& session, Request::Kind kind) {
 /// Begins a use of an idle request whose operation is not known yet. Registrations for that use are kept.
 void begin_use(Request& request, Context& context);
 
-/// Initializes a request for a send or a multicast, as posted. Its options are those of a plain send. A begun request
-/// keeps what other threads may have used meanwhile: its word, direction and engine.
+/// Initializes a request for a send or a multicast, as posted. Its options are those of a plain send.
 void prepare_send(Request& request, Session& session, int rank, std::uint64_t tag, const canele_data_t& data,
                   std::size_t header);
+/// The same for a begun request, which keeps what other threads may use: its word, direction and engine.
+void prepare_begun_send(Request& request, Session& session, int rank, std::uint64_t tag, const canele_data_t& data,
+                        std::size_t header);
 
 }  // namespace canele::comm
