@@ -217,16 +217,16 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
 }
 
 /// Waits for a persistent message or collective, which then becomes inactive. Returns false, with no effect on the
-/// request, if it is none, or has failed.
+/// request, if it is none, has failed, or tells its status by its work (partitioned messages).
 bool wait_persistent(MPI_Request handle, MPI_Status* status) {
   Request* request = requests_pool.find(handle);
-  if (request == nullptr || (request->flags & ~Request::collective) != Request::persistent || !may_wait_fast())
-    return false;
+  const std::uint8_t others = Request::collective | (status == MPI_STATUS_IGNORE ? Request::special : 0);
+  if (request == nullptr || (request->flags & ~others) != Request::persistent || !may_wait_fast()) return false;
   canele_status_t outcome;
   if (canele_wait(&request->engine, status == MPI_STATUS_IGNORE ? nullptr : &outcome) != CANELE_OK) return false;
   if (status != MPI_STATUS_IGNORE) fill_fast_status(*request, outcome, status);
   if (request->has(Request::collective)) request->staging.deliver();
-  request->flags |= Request::inactive;
+  request->make_inactive();
   return true;
 }
 
@@ -259,11 +259,11 @@ bool wait_all_persistent(int count, const MPI_Request* handles) {
   canele_request_t* engines[few];
   for (int i = 0; i < count; ++i) {
     Request* const request = requests_pool.find(handles[i]);
-    if (request == nullptr || request->flags != Request::persistent) return false;
+    if (request == nullptr || (request->flags & ~Request::special) != Request::persistent) return false;
     engines[i] = &request->engine;
   }
   if (canele_wait_all(static_cast<std::size_t>(count), engines, nullptr) != CANELE_OK) return false;
-  for (int i = 0; i < count; ++i) Request::of(*engines[i]).flags |= Request::inactive;
+  for (int i = 0; i < count; ++i) Request::of(*engines[i]).make_inactive();
   return true;
 }
 

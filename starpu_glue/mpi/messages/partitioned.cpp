@@ -99,7 +99,7 @@ void PartitionedWork::ended(int error) {
   if (error != CANELE_OK) error_.compare_exchange_strong(none, error, std::memory_order_relaxed);
   // acq_rel: pairs with itself, so that the one that releases the request follows all others. That ends this use, and
   // the program may free the request at once.
-  if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) release(*request_);
+  if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) release(*request_, first_error());
 }
 
 void PartitionedWork::on_end(canele_request_t* engine, unsigned, void* argument) {
@@ -165,7 +165,7 @@ int PartitionedSend::describe(const canele_status_t& outcome, MPI_Status* status
     return MPI_SUCCESS;
   }
   fill_empty_status(status);
-  return from_status(error_of_use(outcome), peer_.world_rank);
+  return from_status(outcome.error, peer_.world_rank);
 }
 
 int PartitionedSend::mark_ready(int first, int last) {
@@ -267,7 +267,7 @@ int PartitionedReceive::describe(const canele_status_t& of_engine, MPI_Status* s
     return MPI_SUCCESS;
   }
   canele_status_t outcome{};
-  outcome.error = error_of_use(of_engine);
+  outcome.error = of_engine.error;
   outcome.source = peer_.world_rank;
   outcome.tag = peer_.tag;
   outcome.length = outline_.length;

@@ -97,8 +97,6 @@ class PartitionedWork : public Work {
   std::uint64_t tag_of(std::size_t message) const { return tags_ | message; }
   int check_partition(int partition) const;
   int first_error() const { return error_.load(std::memory_order_relaxed); }
-  /// Returns the engine's error for the use that has ended. `outcome`: of the engine's request.
-  int error_of_use(const canele_status_t& outcome) const { return is_whole_ ? outcome.error : first_error(); }
 
   const Endpoint peer_;
   const int partitions_;

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "calls/partitioned.hpp"
+#include "starpu_glue/mpi/communicators/call.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
 #include "starpu_glue/mpi/infos/info.hpp"
 #include "starpu_glue/mpi/messages/partitioned.hpp"
@@ -43,6 +44,19 @@ int get_sending(MPI_Request handle, Request** found) {
   if (!(*found)->has(Request::persistent)) return fail(MPI_ERR_REQUEST, "the request is not partitioned");
   if ((*found)->has(Request::inactive)) return fail(MPI_ERR_REQUEST, "the request is inactive: start it first");
   return MPI_SUCCESS;
+}
+
+int make_ready(int first, int last, MPI_Request handle) {
+  Request* found = nullptr;
+  const int code = get_sending(handle, &found);
+  return code == MPI_SUCCESS ? found->work->make_ready(first, last) : code;
+}
+
+[[gnu::noinline]] int pready_slow(int partition, MPI_Request handle) {
+  const Call call("MPI_Pready");
+  if (call.rejected()) [[unlikely]]
+    return call.end(reject_in_child());
+  return call.end(make_ready(partition, partition, handle));
 }
 
 /// Makes progress once. If a worker does so already, the core is left to it.
@@ -92,12 +106,8 @@ int precv_init_c(void* buf, int partitions, MPI_Count count, Type& datatype, int
   return precv_init(buf, partitions, count, datatype, dest, tag, comm, info, request);
 }
 
-int pready(int partition, MPI_Request request) { return pready_range(partition, partition, request); }
-
 int pready_range(int partition_low, int partition_high, MPI_Request request) {
-  Request* found = nullptr;
-  const int code = get_sending(request, &found);
-  return code == MPI_SUCCESS ? found->work->make_ready(partition_low, partition_high) : code;
+  return make_ready(partition_low, partition_high, request);
 }
 
 int pready_list(int length, const int array_of_partitions[], MPI_Request request) {
@@ -130,3 +140,15 @@ int parrived(MPI_Request request, int partition, int* flag) {
 
 }  // namespace calls
 }  // namespace canele::mpi
+
+using namespace canele::mpi;
+
+extern "C" int PMPI_Pready(int partition, MPI_Request handle) {
+  constexpr std::uint8_t partitioned = Request::persistent | Request::special;
+  Request* const request = requests_pool.find(handle);
+  const bool is_plain = request != nullptr && request->flags == partitioned && fast_world() != nullptr;
+  if (is_plain && request->work->make_ready(partition, partition) == MPI_SUCCESS) [[likely]]
+    return MPI_SUCCESS;
+  return pready_slow(partition, handle);  // reports the error
+}
+CANELE_MPI_NAME(Pready);

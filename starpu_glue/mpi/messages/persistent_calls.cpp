@@ -120,12 +120,13 @@ int start_all_checked(int count, MPI_Request* handles) {
   return call.end(start_all_checked(count, handles));
 }
 
-/// Returns the request of a handle if it can be started; else nullptr. Also those of collectives, which have one flag
-/// more.
+/// Returns the request of a handle if it can be started; else nullptr. Those of collectives and of partitioned messages
+/// have one flag more.
 [[gnu::always_inline]] inline Request* find_startable(MPI_Request handle) {
   constexpr std::uint8_t startable = Request::persistent | Request::inactive;
+  constexpr std::uint8_t any = Request::collective | Request::special;
   Request* const request = requests_pool.find(handle);
-  return request != nullptr && (request->flags & ~Request::collective) == startable ? request : nullptr;
+  return request != nullptr && (request->flags & ~any) == startable ? request : nullptr;
 }
 
 /// Starts a request that find_startable() has found. Returns false, with no effect, if the engine has refused it.

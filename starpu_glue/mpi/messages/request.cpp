@@ -263,7 +263,7 @@ void drop_request(Request& request) {
 
 int hold(Request& request) { return from_engine(canele_request_begin(engine(), &request.engine)); }
 
-void release(Request& request) { canele_request_complete(&request.engine, CANELE_OK); }
+void release(Request& request, int error) { canele_request_complete(&request.engine, error); }
 
 int wait_and_finish(MPI_Request* handle, MPI_Status* status) {
   Request* request = nullptr;

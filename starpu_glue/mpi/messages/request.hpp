@@ -193,9 +193,10 @@ int new_persistent(Communicator& comm, bool receive, std::uint8_t flags, std::un
 int new_special(Communicator& comm, std::unique_ptr<Work> work, Request** made);
 /// Starts a persistent request, which must be inactive.
 int start_again(Request& request);
-/// Begins the engine request of a request that no single message ends: release() ends it, once, from any thread.
+/// Begins the engine request of a request that no single message ends: release() ends it, once, from any thread, with
+/// an error of the engine.
 int hold(Request& request);
-void release(Request& request);
+void release(Request& request, int error = CANELE_OK);
 /// Frees a request that no handle names, and that the engine does not work on.
 void drop_request(Request& request);
 /// Returns the handle of a started request, or frees the request if `code` is an error. Returns `code`.
