@@ -76,7 +76,7 @@ def judged():
     """Returns the rows with targets."""
     k, m = 1 << 10, 1 << 20
     rows = sized("shm", "latency", {8: 0.85}, floor_target=1.35, mpi=True)
-    rows += sized("shm", "latency", {64: 0.8, k: 0.8, 4 * k: 0.8})
+    rows += sized("shm", "latency", {64: 0.8, k: 0.8, 4 * k: 0.8}, mpi=True)
     rows += sized("shm", "bandwidth", {16 * k: 1.3, 64 * k: 1.5, 256 * k: 1.5, m: 1.15, 4 * m: 1.0}, mpi=True)
     for driver, target, mpi in (("shm", 1.7, True), ("tcp", 10, False)):
         rows.append(Row(f"{driver}-rate-same", f"{driver} rate 8 B, one tag", Case("rate", driver, "bytes", 8), False,
