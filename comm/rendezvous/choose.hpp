@@ -56,9 +56,6 @@ struct ReceiveFacts {
   bool alone_is_better = false;  ///< all threads of the program want cores, and the copy is short
   bool has_line = false;         ///< a line is free, or will soon be: transfers that move have at least half of them
 };
-/// A message that is not longer, in bytes, is copied by one end alone.
-inline constexpr std::uint64_t longest_for_one = 128 * 1024;
-
 /// One rule: `when` says in words what `holds` checks.
 template <typename Facts>
 struct Rule {
@@ -72,7 +69,7 @@ inline constexpr Rule<SendFacts> send_rules[] = {
      [](const SendFacts& f) { return f.read_elsewhere && !f.copied; }},
     {Scheme::get, "the data lies in a segment that the peer reads", [](const SendFacts& f) { return f.copied; }},
     {Scheme::receiver_initiated,
-     "the peer has sent an RTR for it, at least 32 KiB, and a kernel copy pays; no multicast, not buffered",
+     "the peer has sent an RTR for it, more than 128 KiB, and a kernel copy pays; no multicast, not buffered",
      [](const SendFacts& f) {
        return f.remote_rtr && !f.part_of_other && f.length >= RtrTable::shortest && f.copy_pays;
      }},
@@ -95,7 +92,7 @@ inline constexpr Rule<ReceiveFacts> receive_rules[] = {
      "the RTS has a key, more than 128 KiB, both ends can copy, a line is free or will be; no multicast, no operand of "
      "a blocking reduction without a worker; one copy alone is not better",
      [](const ReceiveFacts& f) {
-       return f.has_key && !f.multicast && !f.is_operand && f.length > longest_for_one && f.both_can_copy &&
+       return f.has_key && !f.multicast && !f.is_operand && f.length > RtrTable::longest_for_one && f.both_can_copy &&
               !f.alone_is_better && f.has_line;
      }},
     {Scheme::get, "the RTS has a key, and any thread may copy",

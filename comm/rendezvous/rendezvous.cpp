@@ -65,7 +65,7 @@ static ReceiveFacts facts_of(const Context& context, const Request& request, con
   facts.has_key = can.get;
   facts.any_thread = can.rma_any_thread;
   facts.stream_is_quicker = source.may_stream && !kernel_copies(context, peer, request);
-  if (facts.length <= longest_for_one) return facts;
+  if (facts.length <= RtrTable::longest_for_one) return facts;
   facts.multicast = request.receive.sink != nullptr;
   facts.is_operand = is_awaited_operand(context, request);
   facts.both_can_copy = rtr::shares(context, peer);
@@ -253,7 +253,7 @@ bool kernel_copies(const Context& context, const Peer& peer, const Request& requ
     // A long copy by the kernel may be shared by both ends, or made by one of them while the other computes. A stream
     // costs this core a second copy if it sends as much at the same time.
     const bool sends_too = context.sends.used() != 0;
-    const bool pays_longer = sends_too || request.data.length > longest_for_one;
+    const bool pays_longer = sends_too || request.data.length > RtrTable::longest_for_one;
     const float ratio = pays_longer && !is_awaited_operand(context, request) ? 2 : 1;
     const bool pays = peer.rail->instance->copy_costs.kernel_pays(request.data.length, ratio);
     return CANELE_BUGGIFY(other_copy) ? !pays : pays;

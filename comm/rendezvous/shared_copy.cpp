@@ -28,7 +28,7 @@ using rendezvous::RmaCopy;
 
 /// Returns the size of a chunk, in bytes. It is part of the wire format: both ends count by it.
 std::uint64_t chunk_of(std::uint64_t length) {
-  std::uint64_t chunk = rendezvous::longest_for_one;
+  std::uint64_t chunk = RtrTable::longest_for_one;
   while (length > chunk * ChunkClaims::most_chunks) chunk *= 2;
   return chunk;
 }

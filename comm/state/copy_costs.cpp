@@ -18,8 +18,18 @@ bool CopyCosts::kernel_pays(std::uint64_t length, float ratio) {
   if (!size.kernel.known()) return true;
   if (!stream_.known()) return length > longest_tried;
   const bool pays = size.kernel.time_of(length) <= ratio * stream_.time_of(length + start);
-  const bool tries_other = size.messages % period >= period - tried && (!pays || length <= longest_tried);
+  const bool tries_other = is_trial(size.messages) && (!pays || length <= longest_tried);
   return pays != tries_other;
+}
+
+/// Returns whether the message with this number goes the other way.
+bool CopyCosts::is_trial(std::uint32_t messages) {
+  if (messages >= period) [[likely]]
+    return messages % period >= period - tried;
+  for (const std::uint32_t begin : {first_trial, 4 * first_trial, 16 * first_trial}) {
+    if (messages >= begin && messages < begin + tried) return true;
+  }
+  return messages >= period - tried;
 }
 
 void CopyCosts::kernel_copied(std::uint64_t length, std::uint64_t bytes, std::uint64_t ns) {

@@ -27,6 +27,9 @@ class CopyCosts {
   static constexpr std::uint32_t enough = 4;
   /// Of so many messages of a size, the last ones go the other way: its cost may have changed.
   static constexpr std::uint32_t period = 2048, tried = 8;
+  /// The other way is tried sooner at first, because the first costs are those of cold memory: when so many messages of
+  /// a size have gone, and four and sixteen times as many.
+  static constexpr std::uint32_t first_trial = 32;
 
   /// Returns true if the kernel's copy of a message takes at most `ratio` times as long as a stream, as far as is
   /// known, or if it should be tried. Counts the message.
@@ -59,6 +62,7 @@ class CopyCosts {
   static constexpr int first_class_bits = 15, class_count = 7;  ///< up to 32 KiB, 64 KiB … 1 MiB, longer
 
   SizeClass& class_of(std::uint64_t length);
+  static bool is_trial(std::uint32_t messages);
 
   std::array<SizeClass, class_count> classes_;
   Rate stream_;

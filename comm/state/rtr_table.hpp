@@ -116,7 +116,10 @@ class ChunkClaims {
 struct RtrTable {
   static constexpr int most = 16;
   static constexpr std::size_t rkey_room = 40;
-  static constexpr std::size_t shortest = 32 * 1024;  ///< receive that is worth an RTR, in bytes
+  /// A message that is not longer, in bytes, is copied by one end alone: to share it costs more than the second end
+  /// gains.
+  static constexpr std::size_t longest_for_one = 128 * 1024;
+  static constexpr std::size_t shortest = longest_for_one + 1;  ///< receive that is worth an RTR, in bytes
 
   /// A local receive that its sender knows of; by shared line.
   struct LocalRtr {

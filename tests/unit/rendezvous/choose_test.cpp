@@ -54,7 +54,7 @@ TEST(Choose, SendsWhatTheFactsAllowInAllCombinations) {
   const std::size_t combinations = for_all<SendFacts>(sender_flags, [&](const SendFacts& f) {
     const Scheme scheme = choose_for_send(f);
     chosen.insert(scheme);
-    const bool claims = f.remote_rtr && !f.part_of_other && f.length >= 32 * KiB && f.copy_pays;
+    const bool claims = f.remote_rtr && !f.part_of_other && f.length > 128 * KiB && f.copy_pays;
     const bool reads = f.gets && f.any_thread && f.copy_pays && f.few_pieces;
     const bool fetches = f.gets && !f.any_thread && f.deferred_registration && f.few_pieces && !f.needs_fin;
     if (f.copied) {

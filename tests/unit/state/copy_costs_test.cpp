@@ -40,33 +40,36 @@ int by_kernel(CopyCosts& costs, const Machine& machine, std::uint64_t length, in
   return copied;
 }
 
+/// So many messages tell the costs of their size; after them a trial is rare.
+constexpr int enough = 600;
+
 constexpr Machine quick_kernel{500, 40, 100}, slow_kernel{500, 120, 60}, dear_calls{5000, 40, 100};
 
 TEST(CopyCosts, TriesBothAndThenTakesTheQuickerOne) {
   CopyCosts quick, slow;
-  by_kernel(quick, quick_kernel, 64 * kib, 20);
-  by_kernel(slow, slow_kernel, 64 * kib, 20);
+  by_kernel(quick, quick_kernel, 64 * kib, enough);
+  by_kernel(slow, slow_kernel, 64 * kib, enough);
   EXPECT_EQ(by_kernel(quick, quick_kernel, 64 * kib, 1000), 1000);
   EXPECT_EQ(by_kernel(slow, slow_kernel, 64 * kib, 1000), 0);
 }
 
 TEST(CopyCosts, AShortMessageMayGoTheOtherWayThanALongOne) {
   CopyCosts costs;
-  for (const std::uint64_t length : {20 * kib, 128 * kib}) by_kernel(costs, dear_calls, length, 20);
+  for (const std::uint64_t length : {20 * kib, 128 * kib}) by_kernel(costs, dear_calls, length, enough);
   EXPECT_EQ(by_kernel(costs, dear_calls, 20 * kib, 1000), 0) << "5.8 us against 5.2";
   EXPECT_EQ(by_kernel(costs, dear_calls, 128 * kib, 1000), 1000) << "10.1 us against 16";
 }
 
 TEST(CopyCosts, TheRatioSaysHowMuchLongerTheKernelMayTake) {
   CopyCosts costs;
-  by_kernel(costs, slow_kernel, 128 * kib, 20);
+  by_kernel(costs, slow_kernel, 128 * kib, enough);
   EXPECT_EQ(by_kernel(costs, slow_kernel, 128 * kib, 100, 1), 0);
   EXPECT_EQ(by_kernel(costs, slow_kernel, 128 * kib, 100, 2), 100);
 }
 
 TEST(CopyCosts, LearnsWithinAPeriodThatTheMachineHasChanged) {
   CopyCosts costs;
-  by_kernel(costs, slow_kernel, 64 * kib, 20);
+  by_kernel(costs, slow_kernel, 64 * kib, enough);
   for (int i = 0; i < 20; ++i) by_kernel(costs, quick_kernel, 64 * kib, CopyCosts::period);
   EXPECT_EQ(by_kernel(costs, quick_kernel, 64 * kib, 1000), 1000);
   // The kernel's own copies tell at once.
@@ -75,10 +78,22 @@ TEST(CopyCosts, LearnsWithinAPeriodThatTheMachineHasChanged) {
   EXPECT_LE(by_kernel(costs, contended, 64 * kib, 1000), static_cast<int>(CopyCosts::tried));
 }
 
+/// The first copies meet cold memory.
+TEST(CopyCosts, AWrongFirstImpressionIsSoonCorrected) {
+  for (const bool kernel_is_quicker : {true, false}) {
+    const Machine &real = kernel_is_quicker ? quick_kernel : slow_kernel,
+                  &cold = kernel_is_quicker ? slow_kernel : quick_kernel;
+    CopyCosts costs;
+    by_kernel(costs, cold, 64 * kib, 12);
+    by_kernel(costs, real, 64 * kib, 150);
+    EXPECT_EQ(by_kernel(costs, real, 64 * kib, 300), kernel_is_quicker ? 300 : 0);
+  }
+}
+
 TEST(CopyCosts, FewMessagesGoTheOtherWay) {
   for (const Machine& machine : {quick_kernel, slow_kernel}) {
     CopyCosts costs;
-    by_kernel(costs, machine, 64 * kib, 20);
+    by_kernel(costs, machine, 64 * kib, enough);
     const int most = static_cast<int>(10 * CopyCosts::period), others = static_cast<int>(10 * CopyCosts::tried);
     const int copied = by_kernel(costs, machine, 64 * kib, most);
     EXPECT_EQ(copied, machine.kernel < machine.stream ? most - others : others);
@@ -88,14 +103,14 @@ TEST(CopyCosts, FewMessagesGoTheOtherWay) {
 TEST(CopyCosts, NoLongMessageIsStreamedForATry) {
   CopyCosts costs;
   EXPECT_EQ(by_kernel(costs, slow_kernel, 4096 * kib, 10'000), 10'000) << "no stream has been measured";
-  by_kernel(costs, quick_kernel, 64 * kib, 20);
+  by_kernel(costs, quick_kernel, 64 * kib, enough);
   for (int i = 0; i < 10; ++i) costs.kernel_copied(4096 * kib, 4096 * kib, 4096 * 40);
   EXPECT_EQ(by_kernel(costs, quick_kernel, 4096 * kib, 10'000), 10'000);
 }
 
 TEST(CopyCosts, OneLongPauseChangesNothing) {
   CopyCosts costs;
-  by_kernel(costs, quick_kernel, 64 * kib, 40);
+  by_kernel(costs, quick_kernel, 64 * kib, enough);
   costs.kernel_copied(64 * kib, 64 * kib, 10'000'000);  // the thread lost its core
   EXPECT_EQ(by_kernel(costs, quick_kernel, 64 * kib, 100), 100);
 }
