@@ -36,10 +36,11 @@ static void check_error(MPI_Comm comm) {
 }
 
 static void handlers(void) {
+  MPI_Comm_errhandler_fn *function = on_error; /* the type's name before MPI-2.2 */
   MPI_Errhandler mine, found;
   MPI_Comm comm, copy;
   MPI_Group group;
-  MPI_Comm_create_errhandler(on_error, &mine);
+  MPI_Comm_create_errhandler(function, &mine);
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, mine);
   MPI_Comm_get_errhandler(comm, &found);

@@ -266,12 +266,13 @@ static void on_error(MPI_Win *window, int *code, ...) {
 }
 
 static void own_error_handlers(void) {
+  MPI_Win_errhandler_fn *function = on_error; /* the type's name before MPI-2.2 */
   int memory = 0;
   MPI_Win window;
   MPI_Errhandler mine, found;
   errors_ = 0;
   MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
-  MPI_Win_create_errhandler(on_error, &mine);
+  MPI_Win_create_errhandler(function, &mine);
   MPI_Win_set_errhandler(window, mine);
   MPI_Win_get_errhandler(window, &found);
   CHECK(found == mine);

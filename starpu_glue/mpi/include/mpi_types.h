@@ -73,6 +73,8 @@ typedef int MPI_Win_copy_attr_function(MPI_Win window, int keyval, void *extra, 
 typedef int MPI_Win_delete_attr_function(MPI_Win window, int keyval, void *value, void *extra);
 typedef void MPI_Win_errhandler_function(MPI_Win *window, int *code, ...);
 typedef void MPI_Session_errhandler_function(MPI_Session *session, int *code, ...);
+typedef MPI_Comm_errhandler_function MPI_Comm_errhandler_fn; /* deprecated names of MPI-2 */
+typedef MPI_Win_errhandler_function MPI_Win_errhandler_fn;
 typedef MPI_Comm_copy_attr_function MPI_Copy_function; /* deprecated names of MPI-1 */
 typedef MPI_Comm_delete_attr_function MPI_Delete_function;
 typedef int MPI_Grequest_query_function(void *extra_state, MPI_Status *status);

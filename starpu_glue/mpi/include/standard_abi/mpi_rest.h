@@ -13,9 +13,7 @@ extern "C" {
 #endif
 
 typedef void MPI_File_errhandler_function(MPI_File *file, int *code, ...);
-typedef MPI_Comm_errhandler_function MPI_Comm_errhandler_fn; /* deprecated names */
-typedef MPI_File_errhandler_function MPI_File_errhandler_fn;
-typedef MPI_Win_errhandler_function MPI_Win_errhandler_fn;
+typedef MPI_File_errhandler_function MPI_File_errhandler_fn; /* deprecated names */
 typedef MPI_Session_errhandler_function MPI_Session_errhandler_fn;
 typedef int MPI_Datarep_extent_function(MPI_Datatype datatype, MPI_Aint *extent, void *extra_state);
 typedef int MPI_Datarep_conversion_function(void *userbuf, MPI_Datatype datatype, int count, void *filebuf,
