@@ -13,6 +13,7 @@
 #                      fuzz target for 10 minutes of processor time. Every planted bug and its catchers. StarPU's suite
 #                      three times per driver, with every strategy, unbound, with hooks, over ofi and psm2. Each source
 #                      compiled on its own. All of MPICH's tests in C. The HPC Challenge benchmark.
+#                      hypre, PETSc and FFTW with their own checks.
 #     --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
 #     --stages         list the stages
 #     --jobs N         processes to build and test with (default: all cores)
@@ -54,8 +55,8 @@ broken=() # stages that failed: stages that build on them are not tried
 quick_stages=(packages release tidy tests)
 full_stages=(packages release install tidy unit process system simulation conformance package start asan asan-tests
   tsan tsan-tests fuzz mpich starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound launched demo flip)
-soak_stages=(packages release install starpu soak-mpich soak-hpcc soak-alone soak-matching soak-simulation
-  soak-sanitized soak-system soak-counts soak-mutations soak-death soak-engines soak-stress soak-nemesis
+soak_stages=(packages release install starpu soak-mpich soak-hpcc soak-libraries soak-alone soak-matching
+  soak-simulation soak-sanitized soak-system soak-counts soak-mutations soak-death soak-engines soak-stress soak-nemesis
   soak-misfortunes soak-fuzz soak-shm soak-tcp soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
 stages=("${full_stages[@]}")
 
@@ -443,7 +444,8 @@ run_stage() {
     install) install_release ;;
     mpich) run_mpich mpich "^(?!$mpich_soak_only)" && run_mpich_abi ;;
     soak-mpich) run_mpich soak-mpich '' ;;
-    soak-hpcc) soak_hpcc ;;
+    soak-hpcc) libraries soak-hpcc hpcc ;;
+    soak-libraries) libraries soak-libraries hypre fftw petsc ;;
     starpu) build_starpu ;;
     starpu-shm | starpu-tcp) suite "$1" --driver "${1#starpu-}" ;;
     examples-shm | examples-tcp) suite "$1" --examples --driver "${1#examples-}" ;;
@@ -483,7 +485,7 @@ needs() {
     tests | unit | process | system | simulation | conformance | package | install) echo release ;;
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
-    mpich | soak-mpich | soak-hpcc | starpu) echo install ;;
+    mpich | soak-mpich | soak-hpcc | soak-libraries | starpu) echo install ;;
     soak-death | soak-engines | soak-stress | soak-nemesis | soak-misfortunes | \
       soak-matching | soak-simulation) echo release ;;
     soak-starpu14) echo install ;;

@@ -57,14 +57,11 @@ soak_starpu14() {
   return "$status"
 }
 
-# The HPC Challenge benchmark on MPI, with its own checks. Where its sources cannot be had, it is skipped.
-soak_hpcc() {
-  local log=$logs/soak-hpcc.log status=0
-  streamed "$log" "$here/mpi/hpcc.py" --bin "$prefix/bin" --jobs "$jobs" || status=$?
-  if [[ $status -eq 77 ]]; then
-    count 0 0 1
-    return 0
-  fi
+# libraries STAGE LIBRARIES...: the own checks of libraries on MPI. Those whose sources cannot be had are skipped.
+libraries() {
+  local log=$logs/$1.log status=0
+  shift
+  streamed "$log" "$here/mpi/libraries/libraries.py" "$@" --bin "$prefix/bin" --jobs "$jobs" || status=$?
   count_closing_line "$log" "$status"
 }
 

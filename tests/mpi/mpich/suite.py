@@ -29,15 +29,14 @@ import sources
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
+sys.path.append(str(HERE.parent))
+
+from peers import PEERS, canele
+
 WITH_TIMEOUT = ROOT / "tests/with-timeout"
 TIMED_OUT = 124
 # The lines of the lists that are read, by version: another number is an error.
 LISTED = {"4.0.2": 1111}
-PEERS = {
-    "mpich": (["mpicc.mpich"], ["mpifort.mpich", "-fallow-argument-mismatch"], ["mpiexec.hydra"]),
-    "openmpi": (["mpicc.openmpi"], ["mpifort.openmpi", "-fallow-argument-mismatch"],
-                ["mpirun.openmpi", "--oversubscribe", "--allow-run-as-root", "-x", "PATH"]),
-}
 BAD = ("FAIL", "XPASS")
 
 
@@ -167,13 +166,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="compilers at a time")
     options = parser.parse_args()
     options.bin, options.cache = options.bin.resolve(), options.cache.resolve()
-    options.compiler, options.launcher = [str(options.bin / "canele-mpicc")], [str(options.bin / "canele-run")]
     options.name = options.peer or "canele"
+    mpi = PEERS[options.peer] if options.peer else canele(options.bin)
+    options.compiler, options.launcher, options.fortran = [mpi.compiler], [*mpi.launcher], [mpi.fortran]
     if options.mpi_abi:
         options.compiler, options.name = [*options.compiler, "-mpi-abi"], "canele-abi"
-    options.fortran = [str(options.bin / "canele-mpifort")]
     if options.peer:
-        options.compiler, options.fortran, options.launcher = PEERS[options.peer]
+        options.fortran.append("-fallow-argument-mismatch")
     for command in (options.compiler[0], options.launcher[0]):
         if shutil.which(command) is None:
             parser.error(f"there is no {command}; tests/run.sh --only release,install makes Canelé's in build/prefix")
