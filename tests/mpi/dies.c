@@ -2,13 +2,37 @@
  *
  * Ends badly on purpose; the test checks the exit code and the message. Argument: how.
  */
+#include <pthread.h>
+#include <unistd.h>
+
 #include "check.h"
+
+/* Reads from a pipe to which nothing is written. The stream is locked meanwhile. */
+static void *read_for_ever(void *argument) { return (void *)(intptr_t)fgetc(argument); }
+
+static void lock_a_stream(void) {
+  int ends[2];
+  pthread_t thread;
+  FILE *stream;
+  CHECK(pipe(ends) == 0);
+  stream = fdopen(ends[0], "r");
+  CHECK(pthread_create(&thread, NULL, read_for_ever, stream) == 0);
+  while (ftrylockfile(stream) == 0) { /* until the thread has it */
+    funlockfile(stream);
+    sched_yield();
+  }
+}
 
 int main(int argc, char **argv) {
   const char *how = argc > 1 ? argv[1] : "";
   int value = 0;
   if (strcmp(how, "before-init") == 0) MPI_Comm_rank(MPI_COMM_WORLD, &value);
   start(&argc, &argv);
+  printf("last words of rank %d\n", rank_); /* into a buffer, unless this is a terminal */
+  if (strcmp(how, "abort-locked") == 0 && rank_ == size_ - 1) {
+    lock_a_stream();
+    MPI_Abort(MPI_COMM_WORLD, 7);
+  }
   if (strcmp(how, "abort") == 0 && rank_ == size_ - 1) MPI_Abort(MPI_COMM_WORLD, 7);
   if (strcmp(how, "wrong-rank") == 0 && rank_ == 0) MPI_Send(&value, 1, MPI_INT, 1000, 0, MPI_COMM_WORLD);
 #ifdef CANELE_MPI

@@ -41,11 +41,29 @@ class Deaths(unittest.TestCase):
         result = self.die("wrong-rank")
         self.assertNotEqual(result.returncode, 0)
         self.assertRegex(result.stderr, r"rank 0: MPI_Send failed: MPI_ERR_RANK.*destination is 1000.*ranks 0 to 2")
+        self.assertIn("last words of rank 0\n", result.stdout)
 
     def test_abort(self):
         result = self.die("abort")
         self.assertEqual(result.returncode, 7, result.stderr)
         self.assertRegex(result.stderr, "rank 2: MPI_Abort was called with code 7")
+        self.assertIn("last words of rank 2\n", result.stdout)
+
+    def test_abort_while_a_stream_is_read(self):
+        result = self.die("abort-locked")
+        self.assertEqual(result.returncode, 7, result.stderr)
+
+    @unittest.skipIf(SANITIZED or not shutil.which("gfortran"), "no gfortran, or sanitized libraries")
+    def test_abort_in_fortran(self):
+        with tempfile.TemporaryDirectory() as directory:
+            source, program = os.path.join(directory, "a.f90"), os.path.join(directory, "a")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write("program a\n  include 'mpif.h'\n  integer ierr\n  call mpi_init(ierr)\n"
+                           "  write(*, *) 'last words'\n  call mpi_abort(MPI_COMM_WORLD, 7, ierr)\nend program\n")
+            result = run(os.path.join(BIN, "canele-mpifort"), source, "-o", program)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            result = run(RUN, "-n", "1", program)
+        self.assertEqual((result.returncode, result.stdout), (7, " last words\n"))
 
     def test_an_error_handler_that_aborts(self):
         result = self.die("errors-abort")

@@ -17,6 +17,7 @@
 #include <new>
 
 #include "starpu_glue/mpi/core/error_codes.hpp"
+#include "starpu_glue/mpi/core/output.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
 
 namespace canele::mpi {
@@ -196,6 +197,7 @@ void fatal(const char* format, ...) {
   va_start(arguments, format);
   print("", format, arguments);
   va_end(arguments);
+  flush_output();
   if (canele_engine_t* running = engine()) canele_abort(running, 1, "fatal error in MPI (see above)");
   std::abort();
 }

@@ -15,6 +15,7 @@
 
 #include "starpu_glue/mpi/communicators/call.hpp"
 #include "starpu_glue/mpi/communicators/communicator.hpp"
+#include "starpu_glue/mpi/core/output.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
 #include "starpu_glue/mpi/environment/start.hpp"
 
@@ -96,6 +97,7 @@ extern "C" int PMPI_Abort(MPI_Comm, int code) {
   char text[96];
   std::snprintf(text, sizeof text, "canele: rank %d: MPI_Abort was called with code %d\n", canele_rank(engine()), code);
   say(text);
+  flush_output();
   canele_abort(engine(), code, "MPI_Abort was called");
   return MPI_ERR_INTERN;
 }
