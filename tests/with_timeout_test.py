@@ -3,9 +3,11 @@
 """Tests tests/with-timeout: exit codes, time limit with stacks, processes left behind in another session."""
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 WRAPPER = pathlib.Path(__file__).resolve().parent / "with-timeout"
@@ -17,6 +19,14 @@ def run(*arguments):
 
 def alive(pid):
     return os.path.exists(f"/proc/{pid}") and " Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+
+
+def state(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+
+
+def has_child(pid):
+    return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8") != ""
 
 
 class WithTimeoutTest(unittest.TestCase):
@@ -73,6 +83,17 @@ class WithTimeoutTest(unittest.TestCase):
         self.assertEqual(result.returncode, 125)
         self.assertIn("left behind: sleep", result.stderr)
         self.assertFalse(alive(int(result.stdout)))
+
+    def test_outlives_being_stopped(self):
+        with subprocess.Popen([str(WRAPPER), "--stdin", "20", "cat"], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as wrapper:
+            while not (has_child(wrapper.pid) and state(wrapper.pid) == "S"):
+                self.assertIsNone(wrapper.poll())
+            wrapper.send_signal(signal.SIGSTOP)
+            time.sleep(1.2)  # it looks at its command each second
+            wrapper.send_signal(signal.SIGCONT)
+            _, errors = wrapper.communicate()
+        self.assertEqual((wrapper.returncode, errors), (0, ""))
 
     def test_gives_no_input(self):
         self.assertEqual(run("20", "cat").returncode, 0)
