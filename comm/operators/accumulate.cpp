@@ -52,10 +52,56 @@ Word apply(int operation, canele_combine_fn kernel, Word* at, const std::byte* d
 template <typename Word>
 void combine_as(const Accumulation& how, std::byte* at, const std::byte* data, std::size_t length, std::byte* before) {
   const canele_combine_fn kernel = has_kernel(how.operation) ? kernel_of(how) : nullptr;
-  if (how.operation == CANELE_NO_OP) data = at;  // is not read
   for (std::size_t i = 0; i < length; i += sizeof(Word)) {
     const Word former = apply(how.operation, kernel, reinterpret_cast<Word*>(at + i), data + i);
     if (before != nullptr) std::memcpy(before + i, &former, sizeof former);
+  }
+}
+
+/// Combines elements by words of their own size.
+void combine_elements(const Accumulation& how, std::byte* at, const std::byte* data, std::size_t length,
+                      std::byte* before) {
+  const std::size_t size = size_of(how.element);
+  if (size == sizeof(std::uint8_t)) return combine_as<std::uint8_t>(how, at, data, length, before);
+  if (size == sizeof(std::uint16_t)) return combine_as<std::uint16_t>(how, at, data, length, before);
+  if (size == sizeof(std::uint32_t)) return combine_as<std::uint32_t>(how, at, data, length, before);
+  combine_as<std::uint64_t>(how, at, data, length, before);
+}
+
+using WideWord = std::uint64_t;
+constexpr std::size_t most_words = 64;  ///< of a block
+
+/// Applies an operator to a block of at most `most_words` wide words, from one look at all of them. A word that another
+/// rank changes meanwhile is combined again from its new value.
+void combine_block(const Accumulation& how, std::byte* at, const std::byte* data, std::size_t length,
+                   std::byte* before) {
+  const canele_combine_fn kernel = kernel_of(how);
+  const std::size_t size = size_of(how.element), words = length / sizeof(WideWord);
+  WideWord* const there = reinterpret_cast<WideWord*>(at);
+  WideWord operands[most_words], former[most_words], after[most_words];
+  std::memcpy(operands, data, length);
+  for (std::size_t i = 0; i < words; ++i) {
+    former[i] = std::atomic_ref<WideWord>(there[i]).load(std::memory_order_relaxed);
+    after[i] = former[i];
+  }
+  kernel(operands, after, length / size, nullptr);
+  for (std::size_t i = 0; i < words; ++i) {
+    while (!std::atomic_ref<WideWord>(there[i]).compare_exchange_weak(former[i], after[i], std::memory_order_acq_rel,
+                                                                      std::memory_order_relaxed)) {
+      after[i] = former[i];
+      kernel(&operands[i], &after[i], sizeof(WideWord) / size, nullptr);
+    }
+  }
+  if (before != nullptr) std::memcpy(before, former, length);
+}
+
+/// Combines wide words, each of one or more elements.
+void combine_wide(const Accumulation& how, std::byte* at, const std::byte* data, std::size_t length,
+                  std::byte* before) {
+  if (!has_kernel(how.operation)) return combine_as<WideWord>(how, at, data, length, before);
+  for (std::size_t i = 0; i < length; i += most_words * sizeof(WideWord)) {
+    const std::size_t bytes = std::min(most_words * sizeof(WideWord), length - i);
+    combine_block(how, at + i, data + i, bytes, before != nullptr ? before + i : nullptr);
   }
 }
 
@@ -107,12 +153,17 @@ void combine(const Accumulation& how, std::byte* at, const std::byte* data, std:
 
 void combine_words(const Accumulation& how, std::byte* at, const std::byte* data, std::size_t length,
                    std::byte* before) {
-  const std::size_t size = size_of(how.element);
-  assert(has_words(size, at) && length % size == 0);
-  if (size == sizeof(std::uint8_t)) return combine_as<std::uint8_t>(how, at, data, length, before);
-  if (size == sizeof(std::uint16_t)) return combine_as<std::uint16_t>(how, at, data, length, before);
-  if (size == sizeof(std::uint32_t)) return combine_as<std::uint32_t>(how, at, data, length, before);
-  combine_as<std::uint64_t>(how, at, data, length, before);
+  assert(has_words(size_of(how.element), at) && length % size_of(how.element) == 0);
+  if (how.operation == CANELE_NO_OP) data = at;  // is not read
+  if (length <= sizeof(WideWord)) return combine_elements(how, at, data, length, before);
+  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(at) % sizeof(WideWord);
+  const std::size_t head = beyond == 0 ? 0 : sizeof(WideWord) - beyond,
+                    wide = (length - head) / sizeof(WideWord) * sizeof(WideWord);
+  const auto former_at = [before](std::size_t i) { return before != nullptr ? before + i : nullptr; };
+  combine_elements(how, at, data, head, before);
+  combine_wide(how, at + head, data + head, wide, former_at(head));
+  const std::size_t done = head + wide;
+  combine_elements(how, at + done, data + done, length - done, former_at(done));
 }
 
 }  // namespace canele::comm::operators

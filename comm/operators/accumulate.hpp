@@ -36,7 +36,8 @@ inline bool has_words(std::size_t element_size, const std::byte* at) {
 /// Combines `length` bytes of elements into memory at `at`. `data` need not be aligned, and is not read by an operation
 /// that only reads. `before` gets the former elements; nullptr: they are not wanted.
 void combine(const Accumulation& how, std::byte* at, const std::byte* data, std::size_t length, std::byte* before);
-/// The same by words. has_words() must be true.
+/// The same by words. has_words() must be true. Small elements are combined several at a time, in words of 8 bytes of
+/// which all are theirs: processors keep atomic operations of different sizes on one word apart.
 void combine_words(const Accumulation& how, std::byte* at, const std::byte* data, std::size_t length,
                    std::byte* before);
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One-sided operations of 8 bytes without a completion, on registered memory, from one engine to another in this
-// thread, for callgrind to count.
+// One-sided operations without a completion, from one engine to another in this thread, for callgrind to count.
 //
-// The origin has not mapped the memory. So an operation is a copy by the origin itself, where the driver can, or goes
-// by a packet, which the target's progress executes.
+// Those of 8 bytes access registered memory, which the origin has not mapped. So an operation is a copy by the origin
+// itself, where the driver can, or goes by a packet, which the target's progress executes. Accumulates of many elements
+// access memory that the origin has mapped.
 #include "one_sided.hpp"
 
 #include <canele/one_sided.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -87,9 +88,55 @@ void connect(Access& a) {
   own_the_locks(a.job);
 }
 
+/// Rank 0 combines bytes into memory of rank 1 that it has mapped.
+struct Accumulates {
+  Accumulates() : job(JobOptions{}) {
+    std::array<unsigned char, CANELE_KEY_SIZE> name{};
+    must(canele_memory_allocate(job.handle(1), ones.size(), nullptr, &there, &memory) == CANELE_OK &&
+             canele_memory_key(memory, name.data()) == CANELE_OK &&
+             canele_key_open(job.handle(0), name.data(), &key) == CANELE_OK,
+         "no memory to combine into");
+    ones.fill(1);
+    all = canele_data_contiguous(ones.data(), ones.size());
+  }
+  ~Accumulates() {
+    canele_key_close(key);
+    canele_memory_free(memory);
+  }
+  Accumulates(const Accumulates&) = delete;
+  Accumulates& operator=(const Accumulates&) = delete;
+
+  LocalJob job;
+  canele_memory_t* memory = nullptr;
+  canele_key_t* key = nullptr;
+  void* there = nullptr;
+  std::array<unsigned char, 1024> ones{};
+  canele_data_t all{};
+};
+
+void accumulate(Accumulates& a) {
+  canele_accumulate(a.key, 0, &a.all, CANELE_BXOR, CANELE_UINT8, nullptr, nullptr, nullptr);
+}
+/// Ends a round; not counted.
+void undo(Accumulates& a) {
+  auto* const bytes = static_cast<unsigned char*>(a.there);
+  for (std::size_t i = 0; i < a.ones.size(); ++i) must(bytes[i] == 1, "an accumulate has not combined an element");
+  std::fill_n(bytes, a.ones.size(), static_cast<unsigned char>(0));
+}
+
+void count_accumulate() {
+  Accumulates mapped;
+  const std::vector<Step<Accumulates>> steps = {{"accumulate", accumulate}, {nullptr, undo}};
+  stop_clock(true);
+  warm_up(mapped, steps, 100);
+  count("1024x1", mapped, steps, 1);
+  stop_clock(false);
+}
+
 }  // namespace
 
 void count_one_sided() {
+  count_accumulate();
   Access by_packets({.settings = {"CANELE_SHM_CMA=off"}}), direct({});
   connect(by_packets);
   connect(direct);

@@ -199,6 +199,57 @@ TEST_P(Accumulate, MappedElementsLoseNothing) {
   EXPECT_EQ(sum, threads * times);
 }
 
+/// Elements of 1 to 4 bytes, of which not all fill words of 8 bytes.
+TEST_P(Accumulate, BeginsAndEndsWithinAWord) {
+  for (const int element : {CANELE_UINT8, CANELE_INT16, CANELE_FLOAT}) {
+    const std::size_t size = element == CANELE_UINT8 ? 1 : element == CANELE_INT16 ? 2 : 4;
+    canele_operator_t plain{};
+    ASSERT_EQ(canele_operator_of(CANELE_SUM, static_cast<canele_element>(element), &plain), CANELE_OK);
+    for (std::size_t from = 0; from <= 8; from += size) {
+      for (std::size_t length = size; length <= 40; length += size) {
+        const Bytes there = numbers(64, static_cast<unsigned>(from + length)), data = numbers(length, 7);
+        for (const int operation : {static_cast<int>(CANELE_SUM), static_cast<int>(CANELE_REPLACE)}) {
+          std::copy(there.begin(), there.end(), base());
+          Bytes expected = there, before;
+          if (operation == CANELE_SUM) {
+            plain.combine(data.data(), expected.data() + from, length / size, plain.argument);
+          } else {
+            std::copy(data.begin(), data.end(), expected.begin() + static_cast<std::ptrdiff_t>(from));
+          }
+          ASSERT_EQ(accumulate(from, data, operation, element, &before), CANELE_OK);
+          ASSERT_EQ(memory_at(0, there.size()), expected)
+              << length << " bytes of element " << element << " at " << from;
+          ASSERT_EQ(before, Bytes(there.begin() + static_cast<std::ptrdiff_t>(from),
+                                  there.begin() + static_cast<std::ptrdiff_t>(from + length)));
+        }
+      }
+    }
+  }
+}
+
+/// Some threads combine many small elements at a time, others one of them.
+TEST_P(Accumulate, MappedElementsOfOneWordLoseNothing) {
+  if (!mapped()) GTEST_SKIP() << "the target combines them";
+  constexpr std::size_t length = 45, first = 3;
+  constexpr int threads = 4, times = 20'000;
+  std::fill_n(base(), 64, std::uint8_t{0});
+  std::vector<std::thread> all;
+  for (int i = 0; i < threads; ++i) {
+    all.emplace_back([&, i] {
+      const std::size_t mine = i % 2 == 0 ? length : 1, at = i % 2 == 0 ? first : first + 20;
+      const Bytes ones(mine, 1);
+      const canele_data_t data = canele_data_contiguous(ones.data(), mine);
+      for (int n = 0; n < times; ++n)
+        EXPECT_EQ(canele_accumulate(key_, at, &data, CANELE_SUM, CANELE_UINT8, nullptr, nullptr, nullptr), CANELE_OK);
+    });
+  }
+  for (std::thread& one : all) one.join();
+  Bytes expected(64, 0);
+  std::fill_n(expected.begin() + first, length, static_cast<std::uint8_t>(threads / 2 * times));
+  expected[first + 20] = static_cast<std::uint8_t>(threads * times);
+  EXPECT_EQ(memory_at(0, expected.size()), expected);
+}
+
 TEST_P(Accumulate, RejectsWhatItCannotDo) {
   std::fill_n(base(), 64, std::uint8_t{9});
   EXPECT_EQ(accumulate(0, Bytes(12), CANELE_SUM, CANELE_UINT64), CANELE_EINVAL) << "not a whole element";
