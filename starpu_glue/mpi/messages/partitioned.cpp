@@ -280,8 +280,13 @@ int PartitionedReceive::has_arrived(int partition, bool* arrived) {
   if (const int code = check_partition(partition); code != MPI_SUCCESS) return code;
   *arrived = true;
   if (peer_.is_proc_null()) return MPI_SUCCESS;
-  *arrived = is_whole_ ? is_done(*request_) : is_posted_.load(std::memory_order_acquire) && have_ended(partition);
-  return *arrived || is_whole_ ? MPI_SUCCESS : from_status(first_error(), peer_.world_rank);
+  if (is_whole_) {
+    canele_request_t* const one = &request_->engine;  // not is_done(): another thread may change the request's flags
+    *arrived = canele_find_done(1, &one, 0) == 0;
+    return MPI_SUCCESS;
+  }
+  *arrived = is_posted_.load(std::memory_order_acquire) && have_ended(partition);
+  return *arrived ? MPI_SUCCESS : from_status(first_error(), peer_.world_rank);
 }
 
 /// Tells whether all pieces with data of the partition have ended.
