@@ -3,7 +3,7 @@
 // Requests whose use begins before their operation is known, and requests that the program completes.
 //
 // Any thread. Other threads may wait for a begun request. So its word changes by atomic operations only, and its engine
-// and direction stay. Sends that use it: prepare_send() in state/request_setup.cpp, send_begun_at_once() in post/send.
+// and direction stay. Sends that use it: prepare_begun_send() in state/request_setup, send_begun_at_once() in post/.
 #include <string>
 
 #include "comm/api/api.hpp"
