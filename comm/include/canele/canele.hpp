@@ -405,6 +405,10 @@ struct send_options {
   std::int32_t priority = 0;  ///< higher is sent sooner, if the strategy supports it.
   bool synchronous = false;   ///< finished only after the receiver has matched it.
   std::size_t header = 0;     ///< first bytes to send ahead, for peek(); at most CANELE_HEADER_MAX.
+
+  canele_send_options_t native() const noexcept {
+    return {sizeof(canele_send_options_t), priority, synchronous ? std::uint32_t{CANELE_SEND_SYNCHRONOUS} : 0, header};
+  }
 };
 
 /// Options of a multicast.
@@ -446,11 +450,7 @@ class session {
   /// Sends with options.
   template <detail::sendable Range>
   void isend(int destination, std::uint64_t tag, Range&& range, const send_options& options, request& use) {
-    canele_send_options_t native{};
-    native.struct_size = sizeof native;
-    native.priority = options.priority;
-    native.flags = options.synchronous ? std::uint32_t{CANELE_SEND_SYNCHRONOUS} : 0;
-    native.header = options.header;
+    const canele_send_options_t native = options.native();
     const auto data = canele_data_contiguous(std::ranges::data(range), detail::byte_size(range));
     use.start("canele_isend_data",
               [&](canele_request_t* r) { return canele_isend_data(native_, destination, tag, &data, &native, r); });

@@ -368,11 +368,7 @@ inline void begin(engine& of, request& use) {
 template <detail::sendable Range>
 void send_begun(session& from, int destination, std::uint64_t tag, Range&& range, request& use,
                 const send_options& options = {}) {
-  canele_send_options_t native{};
-  native.struct_size = sizeof native;
-  native.priority = options.priority;
-  native.flags = options.synchronous ? std::uint32_t{CANELE_SEND_SYNCHRONOUS} : 0;
-  native.header = options.header;
+  const canele_send_options_t native = options.native();
   const auto data = detail::data_of(range);
   detail::check(canele_isend_data(from.native(), destination, tag, &data, &native, use.native()), "canele_isend_data");
 }
