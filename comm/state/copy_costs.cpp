@@ -24,12 +24,11 @@ bool CopyCosts::kernel_pays(std::uint64_t length, float ratio) {
 
 /// Returns whether the message with this number goes the other way.
 bool CopyCosts::is_trial(std::uint32_t messages) {
-  if (messages >= period) [[likely]]
-    return messages % period >= period - tried;
+  if (messages % period >= period - tried) return true;
   for (const std::uint32_t begin : {first_trial, 4 * first_trial, 16 * first_trial}) {
     if (messages >= begin && messages < begin + tried) return true;
   }
-  return messages >= period - tried;
+  return false;
 }
 
 void CopyCosts::kernel_copied(std::uint64_t length, std::uint64_t bytes, std::uint64_t ns) {
