@@ -53,7 +53,7 @@ bool sends_buffered(const AsyncExecutor& executor, const Step& step) {
   constexpr std::uint64_t longest = 128 * 1024;
   Group& group = *executor.group;
   const std::uint64_t length = step.from.length;
-  if (!buffered::is_worthwhile(group.engine, length, longest)) return false;
+  if (executor.schedule->waits_for_receivers() || !buffered::is_worthwhile(group.engine, length, longest)) return false;
   if (executor.schedule->inflight_limit() != 0)
     return false;  // inflight_limit counts messages that the receiver has not fetched
   const int peer = group.world(step.peer);

@@ -174,7 +174,7 @@ bool BlockingExecutor::sends_buffered(const Step& step) {
   constexpr std::uint64_t longest_for_one = 512 * 1024;  // a longer message leaves the caches before it is fetched
   Engine& engine = group_.engine;
   const std::uint64_t length = step.from.length;
-  if (!buffered::is_worthwhile(engine, length, ~std::uint64_t{0})) return false;
+  if (schedule_->waits_for_receivers() || !buffered::is_worthwhile(engine, length, ~std::uint64_t{0})) return false;
   const bool same = copy_ != nullptr && copied_ == step.from;
   if (!same) {
     if (length > longest_for_one && !next_is_sent(step.from)) return false;

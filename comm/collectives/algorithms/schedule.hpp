@@ -88,6 +88,9 @@ class Schedule {
   /// Returns the number of steps that are messages.
   std::uint32_t messages() const { return messages_; }
   std::uint64_t longest_message() const { return longest_message_; }
+  /// Returns true if this rank waits for a message of each rank to which it sends. A buffered send then gains nothing:
+  /// that rank has its turn before this one can go on.
+  bool waits_for_receivers() const { return waits_for_receivers_; }
   /// Returns true if messages are operands of a reduction, at this rank or another one.
   bool reduces() const { return reduces_; }
   std::uint64_t scratch_bytes() const { return scratch_; }
@@ -104,7 +107,7 @@ class Schedule {
   std::uint64_t scratch_ = 0, longest_message_ = 0;
   std::uint32_t inflight_limit_ = 0, messages_ = 0, radix_ = 0;
   std::size_t first_message_count_ = 0;
-  bool begins_with_one_message_ = false, reduces_ = false;
+  bool begins_with_one_message_ = false, reduces_ = false, waits_for_receivers_ = false;
 };
 
 /// Builds a schedule. `needs` name earlier steps; no_step among them is skipped. Steps that need nothing start at once,
@@ -125,6 +128,8 @@ class Builder {
   void level(std::uint8_t number) { level_ = number; }
   /// Marks the whole as a tree from or to one root, where each rank is the parent of up to radix - 1 ranks of a level.
   void tree(std::uint32_t radix) { schedule_.radix_ = radix; }
+  /// Marks the whole as one that waits for a message of each rank to which it sends.
+  void waits_for_receivers() { schedule_.waits_for_receivers_ = true; }
   /// Marks the whole as a reduction.
   void reduction() { schedule_.reduces_ = true; }
   /// Allocates scratch memory, aligned to 64 bytes.
