@@ -43,7 +43,7 @@ json prediction_of(const Case& run, const Cores& cores, double alpha) {
   const Prediction terms = predict(run.run, cores, alpha);
   json made = {{"alpha", alpha}, {"total_s", terms.total()}, {"speedup", run.run.time_s / terms.total()}};
   for (const Row& row : rows) made["terms"][row.key] = terms.*row.term;
-  if (const auto left = unhidden(run.run)) made["total_with_unhidden_s"] = terms.total() + *left;
+  if (const auto rest = unhidden(run.run)) made["total_with_unhidden_s"] = terms.total() + *rest;
   if (run.measured_s) {
     made["error"] = terms.total() / *run.measured_s - 1;
     if (made.contains("total_with_unhidden_s")) {
