@@ -36,7 +36,7 @@ source "$here/soak.sh"
 logs=$root/build/logs
 failures=$logs/failures.txt # what failed; a step that fails appends its end, see progress.sh
 prefix=$root/build/prefix
-mpich_soak_only='threads/(pt2pt|comm)|rma/atomic_get_(long|double)' # lines that take long; soak-mpich runs all
+mpich_soak_only='threads/(pt2pt|comm)|rma/(atomic_get_(long|double)|rma_contig)' # take long; soak-mpich runs all
 jobs=$(nproc)
 only=
 conformance=ON # build the kit, too.
