@@ -158,19 +158,15 @@ void append_tally(std::string* text, const Tally& tally) {
 void append_functions(std::string* text, const Tally (&functions)[kFunctionCount]) {
   Tally classes[kCallClasses];
   const char* separator = "";
-  std::size_t index = 0;
   *text += "  \"functions\": [";
   for (std::size_t of = 0; of < kCallClasses; ++of) {
-    const std::string_view names = kFunctionsOfClass[of];
-    for (std::size_t from = 1; from < names.size(); ++index) {
-      const std::size_t end = names.find(' ', from);
-      const std::string name(names.substr(from, end - from));
-      from = end + 1;
-      if (functions[index].count.get() == 0) continue;
-      classes[of].merge(functions[index]);
-      append(text, "%s\n    {\"name\": \"%s\", \"class\": \"%s\", ", separator, name.c_str(),
+    for (std::size_t i = 0; i < kFunctionCount; ++i) {
+      const auto& [name, call_class] = kFunctions[i];
+      if (static_cast<std::size_t>(call_class) != of || functions[i].count.get() == 0) continue;
+      classes[of].merge(functions[i]);
+      append(text, "%s\n    {\"name\": \"%s\", \"class\": \"%s\", ", separator, name.data(),
              kCallClassNames[of].data());
-      append_tally(text, functions[index]);
+      append_tally(text, functions[i]);
       *text += "}";
       separator = ",";
     }

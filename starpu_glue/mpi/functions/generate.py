@@ -4,7 +4,7 @@ the list in the docs.
 
 It writes into DIRECTORY
     include/mpi_functions.h  declarations, which mpi.h includes
-    function_names.hpp       the names by class of call, for profiles
+    function_names.hpp       the names and their classes, for profiles
     calls/CHAPTER.hpp        declarations of the functions behind the generated entry points
     entries_in_fortran.cpp   what Fortran programs call
     include/mpif.h, mpi.f90  the include file and the modules for Fortran
@@ -26,7 +26,6 @@ import table
 
 LICENSE = "SPDX-License-Identifier: BSD-3-Clause"
 COLUMNS = 120
-CLASSES = table.CLASSES + ("other",)
 
 # Objects behind handles: the variable that holds one, how it is looked up, how it is passed, and where it is declared.
 OBJECTS = {
@@ -98,20 +97,30 @@ def functions_header(chapters):
 
 # ---------------------------------------------------------------------------------------------- function_names.hpp
 
+# Functions that calls name in the same way.
+NO_MPI_FUNCTIONS = (
+    "nm_mpi_comm",
+    "nm_mpi_nmad_dest",
+    "canele_mpi_comm_rank",
+    "canele_mpi_data_get",
+    "canele_mpi_data_release",
+    "canele_mpi_engine",
+    "canele_mpi_job_rank",
+    "canele_mpi_session",
+)
+
 
 def function_names(chapters):
-    names = {call_class: [] for call_class in CLASSES}
+    classes = dict.fromkeys(NO_MPI_FUNCTIONS, "other")
     for function in table.existing(chapters):
-        names[function.call_class].append("MPI_" + function.name)
+        classes["MPI_" + function.name] = function.call_class
         if function.has_large_form:
-            names[function.call_class].append(f"MPI_{function.name}_c")
-    text = f"// {LICENSE}\n//\n// Names of the functions by class of call, made from starpu_glue/mpi/functions.\n"
-    text += "#pragma once\n\n#include <string_view>\n\n"
-    text += "namespace canele::mpi {\n\n"
-    for call_class in CLASSES:
-        text += f"inline constexpr std::string_view kFunctions_{call_class} =\n    \" \"\n"
-        text += "".join(f'    "{name} "\n' for name in names[call_class]).rstrip() + ";\n"
-    return text + "\n}  // namespace canele::mpi\n"
+            classes[f"MPI_{function.name}_c"] = function.call_class
+    text = f"// {LICENSE}\n//\n// Names of the functions in the order of strcmp(), and the class of each, made from\n"
+    text += "// starpu_glue/mpi/functions. Included by core/function.hpp, within its namespace.\n"
+    text += "inline constexpr FunctionName kFunctions[] = {\n"
+    text += "".join(f'    {{"{name}", CallClass::{classes[name]}}},\n' for name in sorted(classes))
+    return text + "};\n"
 
 
 # ---------------------------------------------------------------------------------------------------------- calls
