@@ -35,26 +35,27 @@ void each_group(Engine& engine, Visit visit) CANELE_UNDER_LOCK {
   }
 }
 
-bool names_memory(const Blocks& blocks) {
-  return blocks.lengths != nullptr || blocks.offsets != nullptr || blocks.sums != nullptr;
-}
-
 }  // namespace
+
+std::shared_ptr<const Schedule> ScheduleCache::build(const Call& call, const Choice& asked, const Network& network) {
+  ++built_;
+  return std::make_shared<const Schedule>(schedule_of(call, choose(call, asked, network)));
+}
 
 const std::shared_ptr<const Schedule>& ScheduleCache::search_or_build(const Call& call, const Choice& asked,
                                                                       const Network& network) {
+  if (BlocksCache::is_for(call)) {
+    const auto* const kept = of_blocks_.find(call, asked);
+    return kept != nullptr ? *kept : of_blocks_.keep(call, asked, build(call, asked, network));
+  }
   for (Entry& one : entries_) {
     if (!one.is_for(call, asked)) continue;
     last_ = &one;
     return one.schedule;
   }
-  ++built_;
-  const bool keep = !names_memory(call.input) && !names_memory(call.output);
-  auto schedule = std::make_shared<const Schedule>(schedule_of(call, choose(call, asked, network)));
-  if (!keep) return not_kept_ = std::move(schedule);
   Entry& oldest = entries_[next_];
+  oldest = {call, asked, build(call, asked, network)};
   next_ = (next_ + 1) % entries;
-  oldest = {call, asked, std::move(schedule)};
   last_ = &oldest;
   return oldest.schedule;
 }

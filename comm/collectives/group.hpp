@@ -45,6 +45,7 @@
 
 #include "comm/collectives/algorithms/algorithms.hpp"
 #include "comm/collectives/algorithms/schedule.hpp"
+#include "comm/collectives/blocks_cache.hpp"
 #include "comm/collectives/discard_receiver.hpp"
 #include "comm/collectives/exchange_cache.hpp"
 #include "comm/collectives/failures.hpp"
@@ -60,8 +61,7 @@ struct AsyncExecutor;
 class BlockingExecutor;
 
 /// Keeps the schedules of the last few different calls, so that a repeated call does not build its schedule again.
-/// Schedules of calls whose blocks have individual lengths are not kept: to compare them costs as much as to build
-/// them. For one thread at a time. (Exchanges with neighbours have a cache of their own.)
+/// For one thread at a time. (Exchanges with neighbours have a cache of their own.)
 class ScheduleCache {
  public:
   static constexpr std::size_t entries = 8;
@@ -97,7 +97,7 @@ class ScheduleCache {
     Call call;
     Choice asked;
     std::shared_ptr<const Schedule> schedule;
-    /// Size and rank are those of the group, and no kept entry has blocks that refer to memory. Compares without
+    /// Size and rank are those of the group, and no entry here has blocks that refer to memory. Compares without
     /// branches except the last one: nearly always all fields are equal.
     [[gnu::always_inline]] bool is_for(const Call& c, const Choice& a) const {
       const auto other = [](auto x, auto y) { return static_cast<std::uint64_t>(x) ^ static_cast<std::uint64_t>(y); };
@@ -124,8 +124,9 @@ class ScheduleCache {
     }
   };
   const std::shared_ptr<const Schedule>& search_or_build(const Call& call, const Choice& asked, const Network& network);
+  std::shared_ptr<const Schedule> build(const Call& call, const Choice& asked, const Network& network);
   std::array<Entry, entries> entries_{};
-  std::shared_ptr<const Schedule> not_kept_;
+  BlocksCache of_blocks_;
   std::size_t next_ = 0;  ///< the oldest
   Entry* last_ = entries_.data();
   std::uint64_t built_ = 0;

@@ -146,6 +146,36 @@ TEST_F(Groups, BuildAScheduleOnceForCallsThatAreAlike) {
   EXPECT_GE(group.schedules.built() - before, 100u);
 }
 
+TEST_F(Groups, BuildAScheduleOnceForBlocksThatAreAlike) {
+  auto& group = comm::api::group_of(ranks_.group(0));
+  const std::uint64_t before = group.schedules.built();
+  for (int call = 0; call < 50; ++call) {
+    std::array<std::size_t, 3> lengths{8, 16, 24};  // each call has its own array
+    std::array<std::array<char, 48>, 3> inputs{}, outputs{};
+    std::array<canele_request_t, 3> requests{};
+    const canele_parts_t parts{0, lengths.data(), nullptr};
+    for (std::size_t r = 0; r < 3; ++r) {
+      inputs[r].fill(static_cast<char>('a' + r));
+      ASSERT_EQ(canele_iallgather(ranks_.group(static_cast<int>(r)), inputs[r].data(), outputs[r].data(), &parts,
+                                  nullptr, &requests[r]),
+                CANELE_OK)
+          << canele_error_detail();
+    }
+    for (canele_request_t& request : requests) {
+      const auto has_ended = [&] {
+        int done = 0;
+        EXPECT_EQ(canele_test(&request, &done, nullptr), CANELE_OK);
+        return done != 0;
+      };
+      ASSERT_TRUE(ranks_.job.until(has_ended));
+    }
+    for (const auto& output : outputs) {
+      EXPECT_EQ(std::string(output.data(), 48), std::string(8, 'a') + std::string(16, 'b') + std::string(24, 'c'));
+    }
+  }
+  EXPECT_EQ(group.schedules.built() - before, 1u);
+}
+
 TEST_F(Groups, ACallAllocatesABoundedNumberOfPieces) {
   if (CANELE_COUNTS_MEMORY == 0) GTEST_SKIP() << "a sanitizer has its own malloc";
   const auto pieces_of = [&](const Case& one) {
