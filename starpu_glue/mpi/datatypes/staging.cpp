@@ -76,6 +76,7 @@ std::size_t measure(const Blocks& blocks, EngineBlocks* engine) {
     return together(blocks).size();
   }
   std::size_t sum = 0;
+  engine->lengths.reserve(static_cast<std::size_t>(blocks.ranks));
   for (int rank = 0; rank < blocks.ranks; ++rank) {
     engine->lengths.push_back(blocks.block(rank).size());
     sum += engine->lengths.back();
