@@ -18,9 +18,9 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
               .fallback = "shm,tcp",
               .help = "Drivers to use, in order of preference: the first one that reaches a peer carries its "
                       "messages. Drivers joined by + share the traffic of a peer; if one fails, the others continue. "
-                      "The text after a colon is an argument of the driver: an interface (tcp) or a provider (ofi). "
-                      "Fewer drivers start faster and use fewer resources. A peer that no driver reaches is an error "
-                      "at the first message to it.",
+                      "The text after a colon is an argument of the driver: an interface (tcp), or PROVIDER, "
+                      "PROVIDER@DOMAIN or @DOMAIN (ofi). Fewer drivers start faster and use fewer resources. A peer "
+                      "that no driver reaches is an error at the first message to it.",
               .values = "e.g. shm,tcp or shm+tcp or tcp:eth0+tcp:eth1; names: shm, tcp, ofi, psm2, or a module in "
                         "CANELE_DRIVER_PATH"},
      .kind = SettingKind::drivers},

@@ -36,8 +36,16 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
     *reason = "ofi: at most " + std::to_string(most_ranks) + " ranks";
     return Status::failed;
   }
-  Info info = choose_provider(context.setting("OFI_PROVIDER", ""), context.setting("OFI_DOMAIN", ""), reason);
+  Wanted wanted;
+  wanted.provider = context.setting("OFI_PROVIDER", "");
+  wanted.domain = context.setting("OFI_DOMAIN", "");
+  if (!read_argument(context.argument, &wanted, reason)) return Status::failed;
+  Info info = choose_provider(wanted, reason);
   if (!info) return Status::failed;
+  if (wanted.provider.empty() && provider_name(*info).rfind("tcp", 0) == 0 && has_verbs_adapter()) {
+    if (const std::string hidden = why_verbs_is_hidden(own_host_name()); !hidden.empty())
+      context.log(1, "the provider is " + provider_name(*info) + ", although there is an adapter for verbs: " + hidden);
+  }
   shares_memory_ = provider_name(*info) == "shm";
   longest_ = std::min(longest_message, info->ep_attr->max_msg_size);
   // shm completes what it does not inject in the order of sending, for all receivers together: one dead peer would
@@ -252,7 +260,7 @@ const DriverFactory ofi_factory = {contract_version, "ofi", "libfabric: InfiniBa
                                    []() -> std::unique_ptr<Driver> { return std::make_unique<ofi::OfiDriver>(); },
                                    []() {
                                      std::string reason;
-                                     return ofi::choose_provider("", "", &reason) ? std::string() : reason;
+                                     return ofi::choose_provider({}, &reason) ? std::string() : reason;
                                    }};
 
 }  // namespace canele::drivers

@@ -6,15 +6,19 @@
 // process would see it. The table below holds what must be known about a provider.
 #include "drivers/ofi/provider.hpp"
 
+#include <netdb.h>
 #include <netinet/in.h>
 #include <rdma/fi_errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
 #include <string_view>
+#include <system_error>
 
 #include "drivers/net/siphash.hpp"
 
@@ -127,16 +131,22 @@ Info best(const fi_info* hints, const std::string& provider, const std::string& 
   return Info(found != nullptr ? fi_dupinfo(found) : nullptr);
 }
 
-std::string not_found(const std::string& provider, const std::string& domain, const std::set<std::string>& seen) {
-  if (!seen.empty() && !domain.empty()) {
-    std::string text = "CANELE_OFI_DOMAIN is \"" + domain + "\", which is not a libfabric domain here; expected:";
+std::string not_found(const Wanted& wanted, const std::set<std::string>& seen) {
+  if (!seen.empty() && !wanted.domain.empty()) {
+    std::string text =
+        wanted.domain_setting + " is \"" + wanted.domain + "\", which is not a libfabric domain here; expected:";
     for (const std::string& one : seen) text += " " + one;
     return text;
   }
+  const std::string& provider = wanted.provider;
   const std::string which = provider.empty() ? "no provider for a network" : "no provider \"" + provider + "\"";
-  return "libfabric has " + which + " with reliable datagrams on this machine (fi_info -t FI_EP_RDM lists them)" +
-         (provider.empty() ? "; shm is used only if CANELE_OFI_PROVIDER names it"
-                           : "; set CANELE_OFI_PROVIDER to another one");
+  std::string text = "libfabric has " + which +
+                     " with reliable datagrams on this machine (fi_info -t FI_EP_RDM lists them)" +
+                     (provider.empty() ? "; shm is used only if CANELE_OFI_PROVIDER names it"
+                                       : "; set " + wanted.provider_setting + " to another one");
+  const bool is_verbs = provider.rfind("verbs", 0) == 0;
+  const std::string hidden = is_verbs ? why_verbs_is_hidden(own_host_name()) : "";
+  return text + (hidden.empty() ? "" : "; " + hidden);
 }
 
 }  // namespace
@@ -146,20 +156,63 @@ std::string provider_name(const fi_info& info) {
   return name != nullptr ? name : "";
 }
 
-Info choose_provider(const std::string& provider, const std::string& domain, std::string* reason) {
+bool read_argument(const std::string& argument, Wanted* wanted, std::string* reason) {
+  if (argument.empty()) return true;
+  const std::size_t at = argument.find('@');
+  const std::string provider = argument.substr(0, at);
+  const std::string domain = at == std::string::npos ? "" : argument.substr(at + 1);
+  if ((at != std::string::npos && domain.empty()) || domain.find('@') != std::string::npos) {
+    *reason = "the argument of ofi in CANELE_DRIVERS is \"" + argument +
+              "\"; expected: PROVIDER, PROVIDER@DOMAIN or @DOMAIN, e.g. ofi:verbs;ofi_rxm@mlx5_0";
+    return false;
+  }
+  if (!provider.empty()) {
+    wanted->provider = provider;
+    wanted->provider_setting = "the provider of ofi:PROVIDER[@DOMAIN] in CANELE_DRIVERS";
+  }
+  if (!domain.empty()) {
+    wanted->domain = domain;
+    wanted->domain_setting = "the domain of ofi:[PROVIDER]@DOMAIN in CANELE_DRIVERS";
+  }
+  return true;
+}
+
+std::string own_host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+bool has_verbs_adapter() {
+  std::error_code none;
+  const std::filesystem::directory_iterator adapters("/sys/class/infiniband", none);
+  return !none && adapters != std::filesystem::directory_iterator();
+}
+
+std::string why_verbs_is_hidden(const std::string& host) {
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), nullptr, nullptr, &found);
+  if (error == 0) {
+    ::freeaddrinfo(found);
+    return "";
+  }
+  return "this host's own name, \"" + host + "\", does not resolve (" + ::gai_strerror(error) +
+         "), and libfabric lists verbs;ofi_rxm only where it does: add it to /etc/hosts";
+}
+
+Info choose_provider(const Wanted& wanted, std::string* reason) {
   if (FI_VERSION_LT(fi_version(), api_version)) {
     *reason = "libfabric " + std::to_string(FI_MAJOR(fi_version())) + "." + std::to_string(FI_MINOR(fi_version())) +
               " is too old; expected: 1.17 or newer";
     return nullptr;
   }
-  if (provider == deprecated) {
-    *reason = "CANELE_OFI_PROVIDER is \"sockets\", which libfabric has deprecated; expected: \"tcp;ofi_rxm\"";
+  if (wanted.provider == deprecated) {
+    *reason = wanted.provider_setting + " is \"sockets\", which libfabric has deprecated; expected: \"tcp;ofi_rxm\"";
     return nullptr;
   }
   std::set<std::string> seen;
-  const Info any = best(make_hints(FI_MSG, 0, provider).get(), provider, domain, nullptr, &seen);
+  const Info any = best(make_hints(FI_MSG, 0, wanted.provider).get(), wanted.provider, wanted.domain, nullptr, &seen);
   if (!any) {
-    *reason = not_found(provider, domain, seen);
+    *reason = not_found(wanted, seen);
     return nullptr;
   }
   constexpr std::uint64_t several = FI_MULTI_RECV;

@@ -25,9 +25,26 @@ using Info = std::unique_ptr<fi_info, InfoDeleter>;
 /// The API version that this driver is written for.
 inline constexpr std::uint32_t api_version = FI_VERSION(1, 17);
 
-/// Returns the best provider of this machine, restricted to a provider ("tcp;ofi_rxm") and a domain ("eth0", "mlx5_0")
-/// where they are not empty. Empty, and *reason, if there is none.
-Info choose_provider(const std::string& provider, const std::string& domain, std::string* reason);
+/// What the user wants, and what the messages call it. Empty: any.
+struct Wanted {
+  std::string provider;  ///< "tcp;ofi_rxm"
+  std::string domain;    ///< "eth0", "mlx5_0"
+  std::string provider_setting = "CANELE_OFI_PROVIDER", domain_setting = "CANELE_OFI_DOMAIN";
+};
+
+/// Reads the driver's argument, "provider", "provider@domain" or "@domain", over what the settings say. Returns false
+/// and *reason if it is malformed.
+bool read_argument(const std::string& argument, Wanted* wanted, std::string* reason);
+
+/// Returns the best provider of this machine that fits. Empty, and *reason, if there is none.
+Info choose_provider(const Wanted& wanted, std::string* reason);
+
+/// Returns why libfabric does not list verbs;ofi_rxm on a host with an adapter for it, as far as this process can know;
+/// "": no reason is known. `host`: the own host name.
+std::string why_verbs_is_hidden(const std::string& host);
+/// Returns whether this host has an adapter for verbs (InfiniBand, RoCE).
+bool has_verbs_adapter();
+std::string own_host_name();
 
 std::string provider_name(const fi_info& info);
 /// Returns true if its addresses are valid on this host only: shm, or an IP provider on the loopback interface.

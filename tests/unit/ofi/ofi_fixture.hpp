@@ -42,7 +42,7 @@ class Outsider {
   explicit Outsider(const std::string& provider)
       : shares_memory_(provider == "shm"), context_(0, 2), endpoint_(std::make_unique<Endpoint>(context_)) {
     std::string reason;
-    Info info = choose_provider(provider, domain_for(provider), &reason);
+    Info info = choose_provider({provider, domain_for(provider)}, &reason);
     EXPECT_TRUE(info) << reason;
     EXPECT_TRUE(endpoint_->open(std::move(info), longest_message, &reason)) << reason;
     if (shares_memory_) note_opened();
@@ -126,7 +126,7 @@ class Ofi : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     std::string reason;
-    if (!choose_provider(GetParam(), domain_for(GetParam()), &reason)) GTEST_SKIP() << reason;
+    if (!choose_provider({GetParam(), domain_for(GetParam())}, &reason)) GTEST_SKIP() << reason;
     adjust(world);
   }
   void adjust(World& some) const {

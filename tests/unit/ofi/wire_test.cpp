@@ -147,16 +147,60 @@ TEST(OfiAddress, NamesAreCheckedBeforeTheProviderSeesThem) {
 
 TEST(OfiProvider, BadChoicesAreExplained) {
   std::string reason;
-  EXPECT_FALSE(choose_provider("no-such-provider", "", &reason));
+  EXPECT_FALSE(choose_provider({"no-such-provider", ""}, &reason));
   EXPECT_NE(reason.find("no-such-provider"), std::string::npos) << reason;
-  EXPECT_FALSE(choose_provider("sockets", "", &reason));
+  EXPECT_FALSE(choose_provider({"sockets", ""}, &reason));
   EXPECT_NE(reason.find("tcp;ofi_rxm"), std::string::npos) << reason;
-  const Info any = choose_provider("", "", &reason);
+  const Info any = choose_provider({}, &reason);
   if (!any) GTEST_SKIP() << reason;
   EXPECT_NE(provider_name(*any), "shm") << "reaches this host only: no setting asked for it";
-  EXPECT_FALSE(choose_provider("", "no-such-domain", &reason));
+  EXPECT_FALSE(choose_provider({"", "no-such-domain"}, &reason));
   EXPECT_NE(reason.find("CANELE_OFI_DOMAIN"), std::string::npos) << reason;
   EXPECT_NE(reason.find(any->domain_attr->name), std::string::npos) << reason;
+}
+
+TEST(OfiProvider, TheArgumentOfTheDriverNamesProviderAndDomain) {
+  const auto read = [](const std::string& argument) {
+    Wanted wanted;
+    wanted.provider = "of the setting", wanted.domain = "of another setting";
+    std::string reason;
+    EXPECT_TRUE(read_argument(argument, &wanted, &reason)) << reason;
+    return wanted.provider + " at " + wanted.domain;
+  };
+  EXPECT_EQ(read(""), "of the setting at of another setting");
+  EXPECT_EQ(read("verbs;ofi_rxm"), "verbs;ofi_rxm at of another setting");
+  EXPECT_EQ(read("verbs;ofi_rxm@mlx5_0"), "verbs;ofi_rxm at mlx5_0");
+  EXPECT_EQ(read("@mlx5_1"), "of the setting at mlx5_1");
+  for (const char* wrong : {"@", "verbs;ofi_rxm@", "tcp@eth0@eth1", "@@"}) {
+    Wanted wanted;
+    std::string reason;
+    EXPECT_FALSE(read_argument(wrong, &wanted, &reason)) << wrong;
+    EXPECT_NE(reason.find(std::string("\"") + wrong + "\""), std::string::npos) << reason;
+    EXPECT_NE(reason.find("expected: PROVIDER, PROVIDER@DOMAIN or @DOMAIN"), std::string::npos) << reason;
+  }
+}
+
+TEST(OfiProvider, AWrongArgumentIsRejectedAndNamed) {
+  const auto rejected = [](const char* argument) {
+    conformance::World lone(ofi_factory);
+    lone[0].context.argument = argument;
+    EXPECT_EQ(lone[0].open(), Status::failed) << argument;
+    return lone[0].reason;
+  };
+  EXPECT_NE(rejected("nonsense;xyz").find("nonsense;xyz"), std::string::npos);
+  EXPECT_NE(rejected("nonsense;xyz").find("CANELE_DRIVERS"), std::string::npos);
+  EXPECT_NE(rejected("tcp;ofi_rxm@").find("expected: PROVIDER"), std::string::npos);
+  std::string reason;
+  if (!choose_provider({}, &reason)) GTEST_SKIP() << reason;
+  EXPECT_NE(rejected("@no-such-domain").find("no-such-domain"), std::string::npos);
+}
+
+TEST(OfiProvider, AHostNameThatDoesNotResolveIsSaidToHideVerbs) {
+  EXPECT_EQ(why_verbs_is_hidden("localhost"), "");
+  const std::string nowhere(70, 'x');  // longer than any name can be, so that no server is asked
+  const std::string why = why_verbs_is_hidden(nowhere);
+  EXPECT_NE(why.find(nowhere), std::string::npos) << why;
+  EXPECT_NE(why.find("/etc/hosts"), std::string::npos) << why;
 }
 
 }  // namespace
