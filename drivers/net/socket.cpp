@@ -199,9 +199,25 @@ Endpoint remote_endpoint(int fd) {
   return Endpoint::from(reinterpret_cast<const sockaddr*>(&found), size);
 }
 
-UniqueFd start_connect(const Endpoint& where) {
+namespace {
+
+/// Binds a socket to an address, and leaves the choice of the port to connect(). Returns false and errno on failure.
+bool bind_source(int fd, Endpoint from) {
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);  // ports are then unique per connection only
+  from.set_port(0);
+  return ::bind(fd, from.address(), from.size()) == 0;
+}
+
+}  // namespace
+
+UniqueFd start_connect(const Endpoint& where, const Endpoint* from) {
   UniqueFd made(::socket(where.v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!made) return made;
+  if (from != nullptr && !bind_source(made.get(), *from)) {
+    made.reset();
+    return made;
+  }
   if (::connect(made.get(), where.address(), where.size()) != 0 && errno != EINPROGRESS) made.reset();
   return made;
 }

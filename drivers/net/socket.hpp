@@ -93,8 +93,9 @@ UniqueFd listen_on(const Endpoint& where);
 Endpoint local_endpoint(int fd);
 /// Returns the address of the other end of a socket.
 Endpoint remote_endpoint(int fd);
-/// Returns a socket that connects to `where` (connected when writable), or an empty one and errno.
-UniqueFd start_connect(const Endpoint& where);
+/// Returns a socket that connects to `where` (connected when writable), or an empty one and errno. `from`: the local
+/// address of the connection; nullptr: the kernel's choice.
+UniqueFd start_connect(const Endpoint& where, const Endpoint* from = nullptr);
 /// Accepts one waiting connection. Returns an empty descriptor and errno if there is none.
 UniqueFd accept_one(int listener);
 /// Returns the pending error of a socket (SO_ERROR), 0 if none.

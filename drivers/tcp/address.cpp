@@ -106,12 +106,14 @@ bool listen_on_interface(const std::string& name, std::uint16_t first, const std
 
 }  // namespace
 
+bool is_any_interface(const std::string& interface_name) { return interface_name.empty() || interface_name == "auto"; }
+
 bool start_listening(const std::string& interface_name, const std::string& port, std::vector<net::UniqueFd>* sockets,
                      std::vector<Endpoint>* published, std::string* why) {
   std::uint16_t first = 0;
   if (!parse_port(port, &first, why)) return false;
   const auto all = net::interfaces();
-  const bool listening = interface_name.empty() || interface_name == "auto"
+  const bool listening = is_any_interface(interface_name)
                              ? listen_everywhere(first, all, sockets, published, why)
                              : listen_on_interface(interface_name, first, all, sockets, published, why);
   if (listening && published->empty()) *why = "this host has no network interface that is up, not even loopback";
@@ -157,6 +159,12 @@ std::vector<Endpoint> candidates(const PeerAddress& peer, std::uint64_t own_host
     }
   }
   return found;
+}
+
+const Endpoint* source_for(const std::vector<Endpoint>& own, const Endpoint& to) {
+  const auto fits = [&](const Endpoint& one) { return one.v6() == to.v6() && one.is_loopback() == to.is_loopback(); };
+  const auto found = std::find_if(own.begin(), own.end(), fits);
+  return found == own.end() ? nullptr : &*found;
 }
 
 }  // namespace canele::drivers::tcp

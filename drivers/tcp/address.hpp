@@ -19,6 +19,9 @@
 
 namespace canele::drivers::tcp {
 
+/// Returns whether `interface_name` means all interfaces.
+bool is_any_interface(const std::string& interface_name);
+
 /// Listens where the settings say; appends the sockets, and the endpoints to publish. False and *why on failure.
 bool start_listening(const std::string& interface_name, const std::string& port, std::vector<net::UniqueFd>* sockets,
                      std::vector<net::Endpoint>* published, std::string* why);
@@ -35,5 +38,9 @@ bool unpack_address(std::span<const std::byte> bytes, PeerAddress* out);
 
 /// Returns the endpoints worth trying from this host, best first.
 std::vector<net::Endpoint> candidates(const PeerAddress& peer, std::uint64_t own_host);
+
+/// Returns that one of the addresses of the chosen interface from which a connection to `to` leaves; nullptr: none
+/// fits, and the kernel chooses.
+const net::Endpoint* source_for(const std::vector<net::Endpoint>& own, const net::Endpoint& to);
 
 }  // namespace canele::drivers::tcp

@@ -49,10 +49,9 @@ bool Connector::open(Address* address, std::string* why) {
   PeerAddress own;
   own.host = host_;
   own.incarnation = self_.incarnation;
-  if (!start_listening(context_.argument.empty() ? context_.setting("TCP_INTERFACE", "auto") : context_.argument,
-                       context_.setting("TCP_PORT", "0"), &listeners_, &own.endpoints, why)) {
-    return false;
-  }
+  const std::string where = context_.argument.empty() ? context_.setting("TCP_INTERFACE", "auto") : context_.argument;
+  if (!start_listening(where, context_.setting("TCP_PORT", "0"), &listeners_, &own.endpoints, why)) return false;
+  if (!is_any_interface(where)) sources_ = own.endpoints;
   if (!limiter_.open(epoll_, event_tag(Source::limiter, 0)) || !watch_listeners(context_.size > 1)) {
     *why = "cannot watch a listening socket (epoll): " + net::error_text(errno);
     return false;
@@ -236,10 +235,12 @@ void Connector::dial(Contact& contact) {
   contact.dialed = false;
   contact.dial_error = 0;
   contact.since_ns = context_.now_ns();
-  contact.fd = net::start_connect(contact.candidates[contact.next]);
+  const net::Endpoint& to = contact.candidates[contact.next];
+  const net::Endpoint* const from = source_for(sources_, to);
+  contact.fd = net::start_connect(to, from);
   if (!contact.fd && net::is_out_of_descriptors(errno) && !pending_.empty()) {
     pending_.clear();  // unauthenticated peers must not keep ranks from connecting
-    contact.fd = net::start_connect(contact.candidates[contact.next]);
+    contact.fd = net::start_connect(to, from);
   }
   if (!contact.fd ||
       !watch(epoll_, contact.fd.get(), Source::contact, static_cast<std::uint32_t>(contact.rank), false)) {

@@ -134,6 +134,9 @@ class Connector {
   std::uint64_t host_ = 0;
   bool reaches_remote_ = false;
   bool listening_ = false;  ///< the listeners are behind the limiter
+  /// Addresses of the interface that the user has named. Connections leave from there: on one subnet, the kernel would
+  /// send those of all rails by one interface. Empty: no interface is named.
+  std::vector<net::Endpoint> sources_;
   Rank up_ = 0;             ///< number of ranks that are up
   std::vector<net::UniqueFd> listeners_;
   net::AcceptFailures accept_failures_;

@@ -457,6 +457,36 @@ TEST_F(TcpConnection, OneInterfaceAndAFirstPort) {
   world.join(1, 0);
 }
 
+TEST(TcpSource, IsOfTheFamilyAndTheScopeOfTheDestination) {
+  const auto parsed = [](const char* text) {
+    net::Endpoint made;
+    EXPECT_TRUE(net::Endpoint::parse(text, &made)) << text;
+    return made;
+  };
+  const std::vector<net::Endpoint> own = {parsed("10.1.0.7"), parsed("fd00::7"), parsed("10.2.0.7")};
+  const auto from = [&](const char* to) {
+    const net::Endpoint* const found = source_for(own, parsed(to));
+    return found == nullptr ? std::string("any") : found->text();
+  };
+  EXPECT_EQ(from("10.2.0.9"), "10.1.0.7:0");
+  EXPECT_EQ(from("fd00::9"), "[fd00::7]:0");
+  EXPECT_EQ(from("127.0.0.1"), "any") << "loopback is reached from loopback only";
+  EXPECT_EQ(source_for({}, parsed("10.2.0.9")), nullptr);
+}
+
+TEST(TcpSource, IsThatOfTheConnection) {
+  const net::UniqueFd listener = net::listen_on(net::Endpoint::loopback(false, 0));
+  ASSERT_TRUE(listener);
+  net::Endpoint from;
+  ASSERT_TRUE(net::Endpoint::parse("127.0.0.2", &from));  // all of 127.0.0.0/8 is this host's
+  const net::UniqueFd made = net::start_connect(net::local_endpoint(listener.get()), &from);
+  ASSERT_TRUE(made);
+  EXPECT_TRUE(net::local_endpoint(made.get()).same_address(from)) << net::local_endpoint(made.get()).text();
+  net::Endpoint elsewhere;
+  ASSERT_TRUE(net::Endpoint::parse("192.0.2.1", &elsewhere));  // for documentation: no host has it
+  EXPECT_FALSE(net::start_connect(net::local_endpoint(listener.get()), &elsewhere));
+}
+
 TEST_F(TcpConnection, WorksOverIpv6) {
   const auto all = net::interfaces();
   const bool has = std::any_of(all.begin(), all.end(),
