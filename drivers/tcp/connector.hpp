@@ -137,7 +137,7 @@ class Connector {
   /// Addresses of the interface that the user has named. Connections leave from there: on one subnet, the kernel would
   /// send those of all rails by one interface. Empty: no interface is named.
   std::vector<net::Endpoint> sources_;
-  Rank up_ = 0;             ///< number of ranks that are up
+  Rank up_ = 0;  ///< number of ranks that are up
   std::vector<net::UniqueFd> listeners_;
   net::AcceptFailures accept_failures_;
   net::AcceptLimiter limiter_;
