@@ -7,9 +7,8 @@
 namespace canele::comm::collectives {
 namespace {
 
-bool is_for_blocks(const Blocks& blocks) {
-  return blocks.lengths != nullptr || blocks.offsets != nullptr || blocks.sums != nullptr;
-}
+/// Sums are there only if lengths are.
+bool name_memory(const Blocks& blocks) { return blocks.lengths != nullptr || blocks.offsets != nullptr; }
 
 bool equal_numbers(const std::size_t* a, const std::size_t* b, int ranks) {
   if (a == nullptr || b == nullptr) return a == b;
@@ -18,8 +17,8 @@ bool equal_numbers(const std::size_t* a, const std::size_t* b, int ranks) {
 
 /// Sums follow from the lengths.
 bool equal_blocks(const Blocks& a, const Blocks& b, int ranks) {
-  return a.length == b.length && (a.sums == nullptr) == (b.sums == nullptr) &&
-         equal_numbers(a.lengths, b.lengths, ranks) && equal_numbers(a.offsets, b.offsets, ranks);
+  return a.length == b.length && equal_numbers(a.lengths, b.lengths, ranks) &&
+         equal_numbers(a.offsets, b.offsets, ranks);
 }
 
 bool equal_calls(const Call& a, const Call& b) {
@@ -29,29 +28,24 @@ bool equal_calls(const Call& a, const Call& b) {
          equal_blocks(a.output, b.output, a.size);
 }
 
-bool equal_choices(const Choice& a, const Choice& b) {
-  return a.algorithm == b.algorithm && a.radix == b.radix && a.segment == b.segment &&
-         a.inflight_limit == b.inflight_limit && a.piece == b.piece;
-}
-
 void append(std::vector<std::size_t>& numbers, const std::size_t* given, int ranks) {
   if (given != nullptr) numbers.insert(numbers.end(), given, given + ranks);
 }
 
-/// Lets the blocks name the numbers that were appended for them, and steps over those. The sums are only compared with
-/// nullptr.
+/// Lets the blocks name the numbers that were appended for them, and steps over those.
 void refer(Blocks& blocks, const std::size_t*& next, int ranks) {
   if (blocks.lengths != nullptr) blocks.lengths = std::exchange(next, next + ranks);
   if (blocks.offsets != nullptr) blocks.offsets = std::exchange(next, next + ranks);
+  blocks.sums = nullptr;  // the caller's
 }
 
 }  // namespace
 
-bool BlocksCache::is_for(const Call& call) { return is_for_blocks(call.input) || is_for_blocks(call.output); }
+bool BlocksCache::is_for(const Call& call) { return name_memory(call.input) || name_memory(call.output); }
 
 const std::shared_ptr<const Schedule>* BlocksCache::find(const Call& call, const Choice& asked) {
   for (Entry& entry : kept_) {
-    if (entry.schedule == nullptr || !equal_choices(entry.asked, asked) || !equal_calls(entry.call, call)) continue;
+    if (entry.schedule == nullptr || entry.asked != asked || !equal_calls(entry.call, call)) continue;
     entry.used = ++uses_;
     return &entry.schedule;
   }

@@ -99,6 +99,7 @@ struct Choice {
   std::uint32_t inflight_limit = 0;
   /// Bytes; messages slightly longer than this go in several pieces; 0: none do. choose() copies it from the Network.
   std::uint64_t piece = 0;
+  bool operator==(const Choice&) const = default;
 };
 
 /// The cost of one message, as the driver declares it; equal on all ranks.

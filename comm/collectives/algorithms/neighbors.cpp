@@ -17,6 +17,9 @@ namespace {
 using Edges = std::span<const canele_edge_t>;
 constexpr std::size_t most_compared = 64;  ///< edges of one rank, each with each
 
+/// Returns true if the edge of a rank is a message: not to itself, and not empty.
+bool carries_message(const canele_edge_t& edge, int rank) { return edge.position != rank && edge.length != 0; }
+
 /// Returns the number of each edge among those of its position.
 std::vector<std::uint32_t> numbers_of(Edges edges) {
   std::vector<std::uint32_t> order(edges.size()), numbers(edges.size());
@@ -41,9 +44,9 @@ std::vector<Range> own_ranges(Edges edges, int rank, Space space) {
 /// Returns true if each rank that gets a message from this one also sends one to it.
 bool each_answers(int rank, Edges sends, Edges receives) {
   const auto answers = [&](const canele_edge_t& send) {
-    return send.position == rank || send.length == 0 ||
+    return !carries_message(send, rank) ||
            std::any_of(receives.begin(), receives.end(), [&](const canele_edge_t& receive) {
-             return receive.position == send.position && receive.length != 0;
+             return receive.position == send.position && carries_message(receive, rank);
            });
   };
   return sends.size() <= most_compared && std::all_of(sends.begin(), sends.end(), answers);
@@ -58,7 +61,7 @@ Schedule neighbor_exchange(int rank, Edges sends, Edges receives, std::uint32_t 
   const auto each_message = [rank](Edges edges, auto visit) {
     const std::vector<std::uint32_t> numbers = numbers_of(edges);
     for (std::size_t i = 0; i < edges.size(); ++i) {
-      if (edges[i].position != rank && edges[i].length != 0) visit(edges[i], numbers[i]);
+      if (carries_message(edges[i], rank)) visit(edges[i], numbers[i]);
     }
   };
   each_message(receives, [&](const canele_edge_t& edge, std::uint32_t number) {

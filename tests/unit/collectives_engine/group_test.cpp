@@ -161,14 +161,7 @@ TEST_F(Groups, BuildAScheduleOnceForBlocksThatAreAlike) {
                 CANELE_OK)
           << canele_error_detail();
     }
-    for (canele_request_t& request : requests) {
-      const auto has_ended = [&] {
-        int done = 0;
-        EXPECT_EQ(canele_test(&request, &done, nullptr), CANELE_OK);
-        return done != 0;
-      };
-      ASSERT_TRUE(ranks_.job.until(has_ended));
-    }
+    for (const canele_request_t& request : requests) ASSERT_TRUE(ranks_.job.finish(request));
     for (const auto& output : outputs) {
       EXPECT_EQ(std::string(output.data(), 48), std::string(8, 'a') + std::string(16, 'b') + std::string(24, 'c'));
     }
