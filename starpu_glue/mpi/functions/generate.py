@@ -97,7 +97,7 @@ def functions_header(chapters):
 
 # ---------------------------------------------------------------------------------------------- function_names.hpp
 
-# Functions that calls name in the same way.
+# Entry points of this library that are no MPI functions. Their calls have names, too.
 NO_MPI_FUNCTIONS = (
     "nm_mpi_comm",
     "nm_mpi_nmad_dest",
