@@ -51,7 +51,7 @@
 namespace canele::drivers {
 
 /// Version of this contract. The engine rejects a driver that was built for another version.
-inline constexpr int contract_version = 14;
+inline constexpr int contract_version = 15;
 
 using Rank = std::int32_t;
 inline constexpr Rank all_peers = -1;    ///< see Driver::register_memory().
@@ -484,6 +484,15 @@ class Driver {
   std::atomic<std::uint64_t> polls_{0};
 };
 
+/// An address under which ranks of other hosts may reach this one; for users (canele-info --network).
+struct NetworkAddress {
+  std::string interface;
+  std::string address;  ///< for example "10.1.0.7/24".
+  std::string kind;     ///< in the driver's words, for example "physical".
+  bool carrier = true;  ///< the link is up.
+  unsigned speed = 0;   ///< in Mbit/s; 0: not known.
+};
+
 /// How the engine finds a driver. Each family defines one factory, listed in comm's registry (or exported by a module).
 struct DriverFactory {
   int contract;              ///< contract_version when the driver was compiled.
@@ -492,6 +501,9 @@ struct DriverFactory {
   std::unique_ptr<Driver> (*create)();
   /// Returns "" if the driver can run on this machine, else why not. Cheap, and leaves nothing behind.
   std::string (*unavailable)();
+  /// Returns the addresses that the driver publishes by default, in the order in which other hosts should try them.
+  /// nullptr: the driver has none to choose from.
+  std::vector<NetworkAddress> (*network)() = nullptr;
 };
 
 #define CANELE_DRIVER_MODULE(factory)                                                                             \

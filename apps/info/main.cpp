@@ -147,6 +147,20 @@ void print_drivers(const json& info, bool capabilities) {
   if (capabilities) print_samples(info);
 }
 
+/// Prints the addresses under which other hosts reach ranks of this one, in the order in which they are tried.
+void print_network(const json& info) {
+  for (const json& driver : info.at("drivers")) {
+    if (driver.at("network").empty()) continue;
+    fmt::print("\naddresses of the driver {}, in the order in which other hosts try them\n", text_of(driver, "name"));
+    for (const json& one : driver.at("network")) {
+      const auto speed = one.at("speed_mbps").get<unsigned>();
+      const bool carrier = one.at("carrier").get<bool>();
+      fmt::print("  {:<12} {:<28} {}{}{}\n", text_of(one, "interface"), text_of(one, "address"), text_of(one, "kind"),
+                 speed == 0 ? "" : fmt::format(", {} Mbit/s", speed), carrier ? "" : ", link is down");
+    }
+  }
+}
+
 void print_strategies(const json& info) {
   fmt::print("\nstrategies\n");
   for (const json& strategy : info.at("strategies")) {
@@ -176,20 +190,30 @@ void print_settings(const json& info) {
   }
 }
 
-int run(bool as_json, bool only_drivers) {
+/// What to print.
+enum class Part { everything, as_json, drivers, network };
+
+int run(Part part) {
   const std::string text = ask_library();
   const json info = json::parse(text);
   const std::string error = text_of(info, "settings_error");
-  if (as_json) {
-    fmt::print("{}\n", text);
-  } else if (only_drivers) {
-    print_drivers(info, true);
-  } else {
-    print_build(info);
-    print_machine(info);
-    print_drivers(info, false);
-    print_strategies(info);
-    print_settings(info);
+  switch (part) {
+    case Part::as_json:
+      fmt::print("{}\n", text);
+      break;
+    case Part::drivers:
+      print_drivers(info, true);
+      break;
+    case Part::network:
+      print_network(info);
+      break;
+    case Part::everything:
+      print_build(info);
+      print_machine(info);
+      print_drivers(info, false);
+      print_strategies(info);
+      print_settings(info);
+      break;
   }
   if (error.empty()) return 0;
   fmt::print(stderr, "canele-info: a program would not start here: {}\n", error);
@@ -200,13 +224,16 @@ int run(bool as_json, bool only_drivers) {
 
 int main(int argc, char** argv) {
   CLI::App app{"Shows what this build of Canelé can do on this machine, and its settings."};
-  bool as_json = false, only_drivers = false;
+  bool as_json = false, only_drivers = false, only_network = false;
   app.add_flag("--json", as_json, "Print JSON, for scripts");
   app.add_flag("--drivers", only_drivers, "Only the drivers, each with its capabilities and costs");
+  app.add_flag("--network", only_network, "Only the addresses of this host, in the order of the attempts");
   app.set_version_flag("--version", canele_version());
   CLI11_PARSE(app, argc, argv);
   try {
-    return run(as_json, only_drivers);
+    if (as_json) return run(Part::as_json);
+    if (only_drivers) return run(Part::drivers);
+    return run(only_network ? Part::network : Part::everything);
   } catch (const std::exception& problem) {
     fmt::print(stderr, "canele-info: {}\n", problem.what());
     return 2;

@@ -69,6 +69,7 @@ InfoReport::OneDriver describe_driver(const Engine* engine, const Settings& sett
     driver.costs = engine->instances[i]->costs;
   }
   if (!driver.open) probe_driver(settings, samples, factory, &driver);
+  if (factory.network != nullptr) driver.network = factory.network();
   return driver;
 }
 

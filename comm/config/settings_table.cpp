@@ -291,9 +291,9 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
     {.info = {.name = "TCP_INTERFACE",
               .fallback = "auto",
               .help = "Interface or address of the tcp driver. auto: it listens on all interfaces that are up and "
-                      "publishes all their addresses, those of virtual bridges last. Peers try one after the other, "
-                      "on one host the loopback first. Name one if hosts have several networks; otherwise peers may "
-                      "connect over the slow one.",
+                      "publishes all their addresses, in the order that canele-info --network shows. A peer tries "
+                      "several at a time, and uses the first that proves to lead to this rank. Name one if the order "
+                      "is not that of your networks.",
               .values = "auto | interface | address"},
      .kind = SettingKind::text,
      .may_be_auto = true},

@@ -93,6 +93,15 @@ void write_samples(JsonWriter& json, const Samples& samples) {
   json.end_array().end_object();
 }
 
+void write_network(JsonWriter& json, const std::vector<drivers::NetworkAddress>& all) {
+  json.key("network").begin_array();
+  for (const drivers::NetworkAddress& one : all) {
+    json.begin_object().field("interface", one.interface).field("address", one.address).field("kind", one.kind);
+    json.field("carrier", one.carrier).field("speed_mbps", std::uint64_t{one.speed}).end_object();
+  }
+  json.end_array();
+}
+
 void write_drivers(JsonWriter& json, const std::vector<InfoReport::OneDriver>& all) {
   json.key("drivers").begin_array();
   for (const auto& driver : all) {
@@ -106,6 +115,7 @@ void write_drivers(JsonWriter& json, const std::vector<InfoReport::OneDriver>& a
       write_costs(json, driver.costs);
       json.end_object();
     }
+    write_network(json, driver.network);
     json.end_object();
   }
   json.end_array();

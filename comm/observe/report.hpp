@@ -62,6 +62,7 @@ struct InfoReport {
     bool open = false;                   ///< the engine uses it.
     drivers::Capabilities capabilities;  ///< if it can run here.
     strategies::Costs costs = {};        ///< likewise
+    std::vector<drivers::NetworkAddress> network = {};
   };
   struct Strategy {
     std::string name;

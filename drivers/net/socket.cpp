@@ -7,8 +7,6 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -104,13 +102,17 @@ void Endpoint::set_port(std::uint16_t port) {
   }
 }
 
-std::string Endpoint::text() const {
+std::string Endpoint::address_text() const {
   char host[INET6_ADDRSTRLEN] = "?";
   const void* at = v6() ? static_cast<const void*>(&as_v6(address())->sin6_addr)
                         : static_cast<const void*>(&as_v4(address())->sin_addr);
   inet_ntop(storage_.ss_family, at, host, sizeof host);
+  return host;
+}
+
+std::string Endpoint::text() const {
   const std::string tail = ":" + std::to_string(port());
-  return v6() ? "[" + std::string(host) + "]" + tail : host + tail;
+  return v6() ? "[" + address_text() + "]" + tail : address_text() + tail;
 }
 
 // Portable form: 0 u8 4 or 6   1 u8 zero   2 u16 port, big-endian   4 u32 zero   8 address, 16 bytes.
@@ -141,21 +143,6 @@ bool Endpoint::unpack(const std::byte* in, Endpoint* out) {
   if (port == 0 || made.is_any()) return false;
   *out = made;
   return true;
-}
-
-std::vector<Interface> interfaces() {
-  std::vector<Interface> found;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return found;
-  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || (at->ifa_flags & IFF_UP) == 0) continue;
-    const int family = at->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    found.push_back({at->ifa_name, Endpoint::from(at->ifa_addr, size)});
-  }
-  freeifaddrs(list);
-  return found;
 }
 
 std::uint64_t host_id() {

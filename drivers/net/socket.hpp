@@ -14,7 +14,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace canele::drivers::net {
 
@@ -64,6 +63,8 @@ class Endpoint {
   void set_port(std::uint16_t port);
   /// Returns "10.0.0.1:4000" or "[::1]:4000".
   std::string text() const;
+  /// Returns "10.0.0.1" or "::1".
+  std::string address_text() const;
 
   const sockaddr* address() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   socklen_t size() const { return v6() ? sizeof(sockaddr_in6) : sizeof(sockaddr_in); }
@@ -75,13 +76,6 @@ class Endpoint {
  private:
   sockaddr_storage storage_ = {};
 };
-
-struct Interface {
-  std::string name;
-  Endpoint endpoint;
-};
-/// Returns the addresses of all interfaces that are up, loopback interfaces included.
-std::vector<Interface> interfaces();
 
 /// Returns a value that identifies this host *and* network name space. Two processes with equal values reach each other
 /// by loopback.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Listening and addresses. See address.hpp.
-//
-// Bridges of virtual machines and containers carry identical addresses on every host, so they are tried last.
 #include "drivers/tcp/address.hpp"
 
 #include <algorithm>
@@ -54,30 +52,26 @@ bool listen_from(Endpoint where, std::vector<net::UniqueFd>* sockets, std::uint1
   return false;
 }
 
-bool is_virtual(const std::string& name) {
-  for (const char* prefix : {"docker", "br-", "veth", "virbr", "lxc", "cni", "podman"}) {
-    if (name.rfind(prefix, 0) == 0) return true;
-  }
-  return false;
+/// Returns the addresses that a peer may use, best first. Those of one link only are of no use elsewhere.
+std::vector<Interface> worth_publishing(std::vector<Interface> all) {
+  std::erase_if(all, [](const Interface& one) { return one.endpoint.is_link_local(); });
+  net::sort_best_first(&all);
+  return all;
 }
 
 /// Listens on all interfaces with one socket per address family; either family is enough.
 bool listen_everywhere(std::uint16_t first, const std::vector<Interface>& all, std::vector<net::UniqueFd>* sockets,
                        std::vector<Endpoint>* published, std::string* why) {
+  std::uint16_t ports[2] = {0, 0};  // IPv4, IPv6
   for (const bool v6 : {false, true}) {
-    std::uint16_t port = 0;
     std::string problem;
-    if (!listen_from(Endpoint::any(v6, first), sockets, &port, &problem)) {
-      if (why->empty()) *why = problem;
-      continue;
-    }
-    for (const bool last : {false, true}) {
-      for (const Interface& one : all) {
-        if (one.endpoint.v6() != v6 || one.endpoint.is_link_local() || is_virtual(one.name) != last) continue;
-        published->push_back(one.endpoint);
-        published->back().set_port(port);
-      }
-    }
+    if (!listen_from(Endpoint::any(v6, first), sockets, &ports[v6], &problem) && why->empty()) *why = problem;
+  }
+  for (const Interface& one : all) {
+    const std::uint16_t port = ports[one.endpoint.v6()];
+    if (port == 0) continue;
+    published->push_back(one.endpoint);
+    published->back().set_port(port);
   }
   return !sockets->empty();
 }
@@ -90,7 +84,7 @@ bool listen_on_interface(const std::string& name, std::uint16_t first, const std
   for (const Interface& one : all) {
     names.insert(one.name);
     const bool fits = numeric ? one.endpoint.same_address(wanted) : one.name == name;
-    if (!fits || one.endpoint.is_link_local()) continue;
+    if (!fits) continue;
     Endpoint where = one.endpoint;
     where.set_port(first);
     std::uint16_t port = 0;
@@ -108,17 +102,28 @@ bool listen_on_interface(const std::string& name, std::uint16_t first, const std
 
 bool is_any_interface(const std::string& interface_name) { return interface_name.empty() || interface_name == "auto"; }
 
-bool start_listening(const std::string& interface_name, const std::string& port, std::vector<net::UniqueFd>* sockets,
+bool start_listening(const std::string& interface_name, const std::string& port,
+                     const std::vector<Interface>& interfaces, std::vector<net::UniqueFd>* sockets,
                      std::vector<Endpoint>* published, std::string* why) {
   std::uint16_t first = 0;
   if (!parse_port(port, &first, why)) return false;
-  const auto all = net::interfaces();
+  const std::vector<Interface> all = worth_publishing(interfaces);
   const bool listening = is_any_interface(interface_name)
                              ? listen_everywhere(first, all, sockets, published, why)
                              : listen_on_interface(interface_name, first, all, sockets, published, why);
   if (listening && published->empty()) *why = "this host has no network interface that is up, not even loopback";
   if (published->size() > max_endpoints) published->resize(max_endpoints);
   return listening && !published->empty();
+}
+
+std::vector<NetworkAddress> describe_network() {
+  std::vector<NetworkAddress> found;
+  for (const Interface& one : worth_publishing(net::interfaces())) {
+    if (found.size() == max_endpoints) break;
+    const std::string subnet = one.prefix == 0 ? "" : "/" + std::to_string(one.prefix);
+    found.push_back({one.name, one.endpoint.address_text() + subnet, text_of(one.kind), one.carrier, one.speed});
+  }
+  return found;
 }
 
 Address pack_address(const PeerAddress& address) {
@@ -149,15 +154,22 @@ bool unpack_address(std::span<const std::byte> bytes, PeerAddress* out) {
   return !out->endpoints.empty();
 }
 
-std::vector<Endpoint> candidates(const PeerAddress& peer, std::uint64_t own_host) {
-  std::vector<Endpoint> found;
+std::vector<Endpoint> candidates(const PeerAddress& peer, std::uint64_t own_host, const std::vector<Interface>& own) {
   const bool same_host = peer.host == own_host;
-  for (const bool loopback : {true, false}) {
-    if (loopback && !same_host) continue;
-    for (const Endpoint& one : peer.endpoints) {
-      if (one.is_loopback() == loopback) found.push_back(one);
-    }
-  }
+  const auto order_of = [&](const Endpoint& one) {
+    if (one.is_loopback()) return 0;
+    if (same_host) return 1;
+    const auto is_held = [&](const Interface& mine) { return mine.endpoint.same_address(one); };
+    const auto is_near = [&](const Interface& mine) {
+      return mine.kind == net::InterfaceKind::physical && mine.carrier && mine.shares_subnet(one);
+    };
+    if (std::any_of(own.begin(), own.end(), is_held)) return 3;
+    return std::any_of(own.begin(), own.end(), is_near) ? 1 : 2;
+  };
+  std::vector<Endpoint> found = peer.endpoints;
+  if (!same_host) std::erase_if(found, [](const Endpoint& one) { return one.is_loopback(); });
+  std::stable_sort(found.begin(), found.end(),
+                   [&](const Endpoint& a, const Endpoint& b) { return order_of(a) < order_of(b); });
   return found;
 }
 

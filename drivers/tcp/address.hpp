@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "drivers/driver.hpp"
+#include "drivers/net/interface.hpp"
 #include "drivers/net/socket.hpp"
 
 namespace canele::drivers::tcp {
@@ -22,9 +23,14 @@ namespace canele::drivers::tcp {
 /// Returns whether `interface_name` means all interfaces.
 bool is_any_interface(const std::string& interface_name);
 
-/// Listens where the settings say; appends the sockets, and the endpoints to publish. False and *why on failure.
-bool start_listening(const std::string& interface_name, const std::string& port, std::vector<net::UniqueFd>* sockets,
+/// Listens where the settings say; appends the sockets, and the endpoints to publish, best first.
+/// `interfaces`: those of this host. False and *why on failure.
+bool start_listening(const std::string& interface_name, const std::string& port,
+                     const std::vector<net::Interface>& interfaces, std::vector<net::UniqueFd>* sockets,
                      std::vector<net::Endpoint>* published, std::string* why);
+
+/// Returns what is published with the interface "auto", for users.
+std::vector<NetworkAddress> describe_network();
 
 struct PeerAddress {
   std::uint64_t host = 0;
@@ -36,8 +42,11 @@ Address pack_address(const PeerAddress& address);
 /// Parses an address. Returns false if it is not an address of this driver.
 bool unpack_address(std::span<const std::byte> bytes, PeerAddress* out);
 
-/// Returns the endpoints worth trying from this host, best first.
-std::vector<net::Endpoint> candidates(const PeerAddress& peer, std::uint64_t own_host);
+/// Returns the endpoints worth trying from this host, best first. A rank of this host is reached by loopback. For
+/// others, addresses in a subnet of a physical interface of this host come first. The order of the peer decides the
+/// rest. Addresses that this host holds itself come last: they lead to this host. `own`: the interfaces of this host.
+std::vector<net::Endpoint> candidates(const PeerAddress& peer, std::uint64_t own_host,
+                                      const std::vector<net::Interface>& own = {});
 
 /// Returns that one of the addresses of the chosen interface from which a connection to `to` leaves; nullptr: none
 /// fits, and the kernel chooses.

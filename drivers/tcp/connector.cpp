@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Making connections. See connector.hpp.
-//
-// A handshake that ends without a rejection is retried: the peer's list of pending connections was full, or the peer
-// was too busy to answer in time. Only the number of retries is limited.
 #include "drivers/tcp/connector.hpp"
 
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -18,14 +15,8 @@ namespace {
 
 using net::Handshake;
 
-constexpr std::uint64_t dial_limit_ns = 10'000'000'000;  // for the TCP connection alone
-constexpr int max_retries = 32;
-
-/// Returns true if a non-blocking connect has ended, with success or failure.
-bool dial_done(int fd) {
-  pollfd one = {fd, POLLOUT, 0};
-  return ::poll(&one, 1, 0) > 0;
-}
+/// How often the own attempts begin again, after a peer has left its inbound connection before it was answered.
+constexpr int max_restarts = 32;
 
 }  // namespace
 
@@ -50,7 +41,9 @@ bool Connector::open(Address* address, std::string* why) {
   own.host = host_;
   own.incarnation = self_.incarnation;
   const std::string where = context_.argument.empty() ? context_.setting("TCP_INTERFACE", "auto") : context_.argument;
-  if (!start_listening(where, context_.setting("TCP_PORT", "0"), &listeners_, &own.endpoints, why)) return false;
+  interfaces_ = net::interfaces();
+  if (!start_listening(where, context_.setting("TCP_PORT", "0"), interfaces_, &listeners_, &own.endpoints, why))
+    return false;
   if (!is_any_interface(where)) sources_ = own.endpoints;
   if (!limiter_.open(epoll_, event_tag(Source::limiter, 0)) || !watch_listeners(context_.size > 1)) {
     *why = "cannot watch a listening socket (epoll): " + net::error_text(errno);
@@ -68,15 +61,12 @@ Status Connector::connect(Rank peer, std::span<const std::byte> address) {
   if (at(peer) == Known::up) return Status::pending;
   PeerAddress parsed;
   if (!unpack_address(address, &parsed)) return Status::failed;
-  auto list = candidates(parsed, host_);
+  auto list = candidates(parsed, host_, interfaces_);
   if (list.empty()) return Status::failed;
   Contact& contact = contacts_[peer];
   contact.rank = peer;
-  contact.wanted = true;
-  contact.same_host = parsed.host == host_;
-  contact.incarnation = parsed.incarnation;
-  contact.candidates = std::move(list);
-  if (!contact.inbound) dial(contact);
+  contact.race = std::make_unique<Race>(peer, parsed.incarnation, std::move(list), parsed.host == host_);
+  mark_due(contact);
   return Status::pending;
 }
 
@@ -181,8 +171,9 @@ void Connector::on_proven(net::PendingConnections::Connection&& connection) {
   const Rank rank = connection.handshake.peer();
   const auto found = contacts_.find(rank);
   // The peer has given up an inbound connection that this end was still answering; otherwise it would not connect
-  // again.
-  const bool connecting = found != contacts_.end() && !found->second.inbound;
+  // again. While this end has not told its identity, the peer cannot have accepted one of its attempts.
+  const bool connecting = found != contacts_.end() && !found->second.inbound && found->second.race != nullptr &&
+                          found->second.race->is_told();
   const net::Inbound what = net::resolve_inbound(self_.rank, rank, connecting, at(rank) != Known::nothing);
   if (what == net::Inbound::reject) {
     const bool up = at(rank) == Known::up;
@@ -210,8 +201,7 @@ void Connector::on_proven(net::PendingConnections::Connection&& connection) {
 
 /// Answers an inbound connection; drops this end's own attempt in its favour.
 void Connector::take(Contact& contact, std::unique_ptr<net::PendingConnections::Connection> connection) {
-  contact.handshake.reset();
-  contact.fd.reset();
+  if (contact.race) contact.race->restart();
   contact.inbound = std::move(connection);
   contact.inbound->handshake.accept({});
   mark_due(contact);
@@ -229,25 +219,16 @@ void Connector::mark_due(Contact& contact) {
   due_.push_back(contact.rank);
 }
 
-/// Begins with candidate `next`. An immediate failure is kept for advance(), which may call back.
-void Connector::dial(Contact& contact) {
-  contact.handshake.reset();
-  contact.dialed = false;
-  contact.dial_error = 0;
-  contact.since_ns = context_.now_ns();
-  const net::Endpoint& to = contact.candidates[contact.next];
+/// Starts to connect to an address of `rank`. Returns an empty descriptor and errno on failure.
+net::UniqueFd Connector::dial(Rank rank, const net::Endpoint& to) {
   const net::Endpoint* const from = source_for(sources_, to);
-  contact.fd = net::start_connect(to, from);
-  if (!contact.fd && net::is_out_of_descriptors(errno) && !pending_.empty()) {
+  net::UniqueFd made = net::start_connect(to, from);
+  if (!made && net::is_out_of_descriptors(errno) && !pending_.empty()) {
     pending_.clear();  // unauthenticated peers must not keep ranks from connecting
-    contact.fd = net::start_connect(to, from);
+    made = net::start_connect(to, from);
   }
-  if (!contact.fd ||
-      !watch(epoll_, contact.fd.get(), Source::contact, static_cast<std::uint32_t>(contact.rank), false)) {
-    contact.dial_error = errno;
-    contact.fd.reset();
-  }
-  mark_due(contact);
+  if (made && !watch(epoll_, made.get(), Source::contact, static_cast<std::uint32_t>(rank), false)) made.reset();
+  return made;
 }
 
 bool Connector::step(Sink& sink) {
@@ -273,62 +254,46 @@ void Connector::check_limits() {
   if (pending_.expired(context_)) limiter_.ring();
   const std::uint64_t now = context_.now_ns();
   for (auto& [rank, contact] : contacts_) {
-    if (contact.fd && !contact.dialed && now - contact.since_ns > dial_limit_ns) mark_due(contact);
+    if (contact.race && !contact.inbound && contact.race->is_due(now)) mark_due(contact);
   }
+}
+
+bool Connector::racing() const {
+  return std::any_of(contacts_.begin(), contacts_.end(), [](const auto& one) {
+    const Contact& contact = one.second;
+    return contact.race && !contact.inbound && contact.race->has_waiting();
+  });
 }
 
 void Connector::advance(Contact& contact, Sink& sink) {
-  check_dial(contact);
-  if (contact.dialed) {
-    switch (contact.handshake->step(contact.fd.get())) {
-      case Handshake::State::done:
-        return finish(contact, *contact.handshake, std::move(contact.fd), sink);
-      case Handshake::State::failed:
-        if (contact.handshake->may_retry() && contact.retries++ < max_retries) return dial(contact);
-        next_candidate(contact, contact.handshake->reason());
-        break;
-      case Handshake::State::working:
-      case Handshake::State::identified:
-        push_again(contact, *contact.handshake);
-        break;
-    }
-  }
-  if (contact.next < contact.candidates.size()) return;
-  if (contact.deferred) return take(contact, std::move(contact.deferred));
-  give_up(contact, sink);
-}
-
-/// Checks whether the TCP connection is established.
-void Connector::check_dial(Contact& contact) {
-  if (contact.dialed) return;
-  int error = contact.dial_error;
-  if (error == 0) {
-    if (!dial_done(contact.fd.get())) {
-      if (context_.now_ns() - contact.since_ns > dial_limit_ns) next_candidate(contact, "no answer within 10 s");
+  if (!contact.race) return;
+  const auto dial_one = [&](const net::Endpoint& to) { return dial(contact.rank, to); };
+  switch (contact.race->step(self_, context_, dial_one)) {
+    case Race::State::running:
+      if (contact.race->wants_write()) mark_due(contact);  // a host without memory: epoll may report nothing later
       return;
+    case Race::State::won: {
+      Race::Winner winner = contact.race->take();
+      report_detour(contact, net::remote_endpoint(winner.fd.get()));
+      return finish(contact.rank, winner.incarnation, std::move(winner.fd), sink);
     }
-    error = net::socket_error(contact.fd.get());
+    case Race::State::lost:
+      if (contact.deferred) return take(contact, std::move(contact.deferred));
+      return give_up(contact, sink);
   }
-  if (error != 0) {
-    contact.refused = error == ECONNREFUSED;
-    return next_candidate(contact, net::error_text(error));
-  }
-  contact.dialed = true;
-  contact.handshake.emplace(Handshake::initiator(self_, context_, contact.rank, contact.incarnation, {}));
 }
 
-void Connector::next_candidate(Contact& contact, const std::string& problem) {
-  contact.problem = "cannot connect to " + contact.candidates[contact.next].text() + ": " + problem;
-  contact.handshake.reset();
-  contact.fd.reset();
-  contact.dialed = false;
-  if (++contact.next < contact.candidates.size()) dial(contact);
+/// Tells the user when the best address of a peer does not lead to it.
+void Connector::report_detour(const Contact& contact, const net::Endpoint& where) {
+  if (contact.race->problem().empty() || where.same_address(contact.race->best())) return;
+  once_.log(context_, 1,
+            "rank " + std::to_string(contact.rank) + " is reached by " + where.text() + "; " + contact.race->problem());
 }
 
 void Connector::advance_inbound(Contact& contact, Sink& sink) {
   switch (contact.inbound->handshake.step(contact.inbound->fd.get())) {
     case Handshake::State::done:
-      return finish(contact, contact.inbound->handshake, std::move(contact.inbound->fd), sink);
+      return finish(contact.rank, contact.inbound->handshake.peer_incarnation(), std::move(contact.inbound->fd), sink);
     case Handshake::State::failed:
       break;
     case Handshake::State::working:
@@ -337,18 +302,15 @@ void Connector::advance_inbound(Contact& contact, Sink& sink) {
   }
   // The peer left before it had this end's answer: proceed as if it had never connected.
   contact.inbound.reset();
-  if (!contact.wanted) {
+  if (!contact.race) {
     contacts_.erase(contact.rank);
     return;
   }
-  if (contact.next == contact.candidates.size()) contact.next = 0;
-  if (contact.retries++ < max_retries) return dial(contact);
+  if (contact.restarts++ < max_restarts) return mark_due(contact);
   give_up(contact, sink);
 }
 
-void Connector::finish(Contact& contact, const Handshake& handshake, net::UniqueFd fd, Sink& sink) {
-  const Rank rank = contact.rank;
-  const std::uint64_t incarnation = handshake.peer_incarnation();
+void Connector::finish(Rank rank, std::uint64_t incarnation, net::UniqueFd fd, Sink& sink) {
   const std::string where = net::remote_endpoint(fd.get()).text();
   contacts_.erase(rank);  // closes the losing connection
   set_known(rank, Known::up);
@@ -357,9 +319,9 @@ void Connector::finish(Contact& contact, const Handshake& handshake, net::Unique
 
 void Connector::give_up(Contact& contact, Sink& sink) {
   const Rank rank = contact.rank;
-  const std::string reason = contact.problem;
+  const std::string reason = contact.race->problem();
   // Connection refused on this host: the process that listened is gone. From another host a firewall may be the reason.
-  const bool lost = contact.refused && contact.same_host;
+  const bool lost = contact.race->refused() && contact.race->same_host();
   contacts_.erase(rank);
   set_failed(rank);
   sink.gave_up(rank, lost, reason);

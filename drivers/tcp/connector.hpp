@@ -6,8 +6,8 @@
 //
 //   inbound:   listener ──▶ PendingConnections ──proven──▶ Contact.inbound ──flushed──▶ established()
 //                                   └─defer─▶ Contact.deferred (the own attempt goes first: net::resolve_inbound)
-//   outbound:  connect() ──▶ Contact: dial next candidate ──▶ Handshake ──▶ established()
-//                                     ▲──── next ────┘ none left ──▶ deferred, else gave_up()
+//   outbound:  connect() ──▶ Contact.race: addresses of the peer, several at a time ──won──▶ established()
+//                                          └─lost──▶ deferred, else gave_up()
 //
 // A Contact exists only while a connection is being made. Afterwards one byte per rank tells "up" or "failed".
 //
@@ -15,14 +15,13 @@
 // other work of a poll. Once all ranks are up, the driver does not listen. When a rank fails it listens again, so that
 // the next process of that rank is rejected with a reason.
 //
-// An attempt has no time limit once its TCP connection is established: a peer that computes and does not poll is alive.
-// The peer's kernel keeps the connection; keep-alive detects a dead host.
+// An attempt has no time limit once its TCP connection is established, unless other addresses are left: a peer that
+// computes and does not poll is alive. The peer's kernel keeps the connection; keep-alive detects a dead host.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,9 +29,11 @@
 #include "drivers/net/accept_failures.hpp"
 #include "drivers/net/accept_limiter.hpp"
 #include "drivers/net/handshake.hpp"
+#include "drivers/net/interface.hpp"
 #include "drivers/net/pending_connections.hpp"
 #include "drivers/net/socket.hpp"
 #include "drivers/tcp/address.hpp"
+#include "drivers/tcp/race.hpp"
 
 namespace canele::drivers::tcp {
 
@@ -75,6 +76,8 @@ class Connector {
   bool may_sleep(std::uint64_t now) { return limiter_.may_sleep(now); }
   /// Returns true if unauthenticated peers have sent something, and their budget allows to handle it.
   bool pending_due(std::uint64_t now) const { return limiter_.is_due(now); }
+  /// Returns true if the next address of a rank is to be tried soon, without any event.
+  bool racing() const;
   /// Returns true while connections to ranks are being made.
   bool connecting() const { return !contacts_.empty(); }
   /// Returns true while there are attempts or pending connections, which have time limits.
@@ -91,22 +94,11 @@ class Connector {
 
   struct Contact {
     Rank rank = 0;
-    bool wanted = false;  ///< the engine called connect()
-    bool same_host = false;
-    bool dialed = false;  ///< the TCP connection is established
-    bool due = false;     ///< is in due_
-    int retries = 0;
-    int dial_error = 0;  ///< of a dial that failed immediately
-    std::vector<net::Endpoint> candidates;
-    std::size_t next = 0;  ///< the candidate that is being tried
-    std::uint64_t incarnation = 0;
-    std::uint64_t since_ns = 0;
-    net::UniqueFd fd;
-    std::optional<net::Handshake> handshake;
+    bool due = false;  ///< is in due_
+    int restarts = 0;
+    std::unique_ptr<Race> race;                                     ///< exists once the engine has called connect()
     std::unique_ptr<net::PendingConnections::Connection> inbound;   ///< answered; its last bytes are being sent
     std::unique_ptr<net::PendingConnections::Connection> deferred;  ///< proven, not answered
-    bool refused = false;                                           ///< no process listens there
-    std::string problem;                                            ///< why the last attempt failed
   };
 
   Known at(Rank rank) const { return known_[static_cast<std::size_t>(rank)]; }
@@ -119,13 +111,12 @@ class Connector {
   void mark_due(Contact& contact);
   void push_again(Contact& contact, const net::Handshake& handshake);
   void check_limits();
-  void dial(Contact& contact);
+  net::UniqueFd dial(Rank rank, const net::Endpoint& to);
   void advance(Contact& contact, Sink& sink);
   void advance_inbound(Contact& contact, Sink& sink);
-  void check_dial(Contact& contact);
-  void next_candidate(Contact& contact, const std::string& problem);
+  void report_detour(const Contact& contact, const net::Endpoint& where);
   void take(Contact& contact, std::unique_ptr<net::PendingConnections::Connection> connection);
-  void finish(Contact& contact, const net::Handshake& handshake, net::UniqueFd fd, Sink& sink);
+  void finish(Rank rank, std::uint64_t incarnation, net::UniqueFd fd, Sink& sink);
   void give_up(Contact& contact, Sink& sink);
 
   DriverContext& context_;
@@ -137,7 +128,8 @@ class Connector {
   /// Addresses of the interface that the user has named. Connections leave from there: on one subnet, the kernel would
   /// send those of all rails by one interface. Empty: no interface is named.
   std::vector<net::Endpoint> sources_;
-  Rank up_ = 0;  ///< number of ranks that are up
+  std::vector<net::Interface> interfaces_;  ///< of this host
+  Rank up_ = 0;                             ///< number of ranks that are up
   std::vector<net::UniqueFd> listeners_;
   net::AcceptFailures accept_failures_;
   net::AcceptLimiter limiter_;

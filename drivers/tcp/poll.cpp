@@ -45,7 +45,7 @@ int TcpDriver::poll_impl(int budget) {
     events += read_readable(&budget);
     connector_->serve_pending(last_epoll_ns_);
     if (blocked_ > 0 && last_epoll_ns_ - retried_ns_ >= retry_ns) unblock_writers();
-    set_timer(timer_state_ == Timer::short_interval && blocked_ > 0);
+    set_timer((timer_state_ == Timer::short_interval && blocked_ > 0) || connector_->racing());
   }
   if (!writers_.empty()) events += write_links();
   if (links_due_) check_links();

@@ -196,8 +196,11 @@ void TcpDriver::flush(Link& link, int* patience) {
 
 }  // namespace tcp
 
-const DriverFactory tcp_factory = {contract_version, "tcp", "TCP sockets, to ranks of this and other hosts",
+const DriverFactory tcp_factory = {contract_version,
+                                   "tcp",
+                                   "TCP sockets, to ranks of this and other hosts",
                                    []() -> std::unique_ptr<Driver> { return std::make_unique<tcp::TcpDriver>(); },
-                                   []() { return std::string(); }};
+                                   []() { return std::string(); },
+                                   tcp::describe_network};
 
 }  // namespace canele::drivers

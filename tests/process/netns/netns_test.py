@@ -7,6 +7,7 @@ Run by ctest; it names the programs' directory in CANELE_TEST_BIN. Needs root, i
 77. canele-run tells the ranks to enter the name spaces of network.py, so each has an address of its own.
 """
 import argparse
+import itertools
 import os
 import pathlib
 import re
@@ -169,6 +170,92 @@ class GoneTest(unittest.TestCase):
         longest = max(float(seconds) for seconds in re.findall(r"lost after ([0-9.]+) s", text))
         self.assertLess(longest, LOST_WITHIN, text)
         print(f"all requests ended within {longest:.1f} s", file=sys.stderr)
+
+
+class InterfacesTest(unittest.TestCase):
+    """Two ranks whose hosts have further networks: a bridge that leads nowhere, a tunnel, a second subnet, a listener
+    of another program. The kernel lists the networks in every order."""
+
+    # What each host has besides the link. NUMBER: the host's; SWITCH: the process that holds the switch's name space.
+    EXTRAS = {
+        "bridge": ["ip link add br-here type bridge", "ip address add 172.17.0.1/16 dev br-here",
+                   "ip address add 172.17.9.NUMBER/16 dev br-here", "ip link set br-here up"],
+        "tunnel": ["ip link add vpn type vxlan id 5 remote 192.0.2.NUMBER dstport 4789",
+                   "ip address add 10.9.0.NUMBER/24 dev vpn", "ip link set vpn up"],
+        "hole": ["ip link add hole type veth peer name holeNUMBER netns SWITCH",
+                 "nsenter --net=/proc/SWITCH/ns/net ip link set holeNUMBER up",
+                 "ip address add 10.5.0.NUMBER/24 dev hole", "ip link set hole up"],
+        "link": ["ip link add eth0 type veth peer name realNUMBER netns SWITCH",
+                 "nsenter --net=/proc/SWITCH/ns/net ip link set realNUMBER master bridge up",
+                 "ip address add 10.77.0.NUMBER/24 dev eth0", "ip link set eth0 up"],
+    }
+
+    def start(self, extras, prepare=lambda space: None):
+        """Runs the job with these networks made in this order; returns its output and the seconds that it took."""
+        network = Network(2)
+        self.addCleanup(network.close)
+        for number, space in enumerate(network.ranks, start=1):
+            space.run("ip link delete eth0")
+            for extra in extras:
+                for command in self.EXTRAS[extra]:
+                    space.run(command.replace("NUMBER", str(number)).replace("SWITCH", str(network.switch.holder.pid)))
+            prepare(space)
+        begin = time.monotonic()
+        job = Ranks(network.ranks, "exchange", 1, ranks=2, CANELE_VERBOSE="1")
+        self.addCleanup(job.close)
+        text = job.finish()
+        self.assertEqual(len(re.findall(r"^rank \d+: \d+ rounds right$", text, re.MULTILINE)), 2, text)
+        return text, time.monotonic() - begin
+
+    def test_networks_that_lead_nowhere_in_all_orders(self):
+        for order in itertools.permutations(self.EXTRAS):
+            with self.subTest(order=order):
+                text, seconds = self.start(order)
+                print(f"{' '.join(order)}: {seconds:.2f} s", file=sys.stderr)
+                self.assertNotIn("lost", text)
+
+    def test_ipv6_only(self):
+        def only_v6(space):
+            space.run("ip -4 address flush dev eth0")
+            space.run(f"ip address add fd00:77::{1 + self.seen}/64 dev eth0 nodad")
+            self.seen += 1
+
+        self.seen = 0
+        for order in (["link", "bridge", "hole"], ["hole", "bridge", "link"]):
+            with self.subTest(order=order):
+                self.seen = 0
+                _, seconds = self.start(order, only_v6)
+                print(f"IPv6 only, {' '.join(order)}: {seconds:.2f} s", file=sys.stderr)
+
+    def test_packets_that_a_filter_swallows(self):
+        """The best subnet of both hosts does not let connections through; another one does."""
+        def swallow(space):
+            space.run(f"ip address add 10.66.0.{1 + self.seen}/24 dev eth0")
+            space.run("iptables -A INPUT -p tcp -d 10.77.0.0/24 -j DROP")
+            self.seen += 1
+
+        self.seen = 0
+        _, seconds = self.start(["link"], swallow)
+        print(f"filter: {seconds:.2f} s", file=sys.stderr)
+
+    def test_a_listener_that_intercepts_and_says_nothing(self):
+        """A proxy accepts every connection to the best subnet, as service meshes do."""
+        holders = []
+
+        def intercept(space):
+            space.run("ip link set lo up")
+            space.run(f"ip address add 10.66.0.{len(holders) + 1}/24 dev eth0")
+            space.run("iptables -t nat -A OUTPUT -p tcp -d 10.77.0.0/24 -j REDIRECT --to-ports 9")
+            proxy = ("import socket,sys; s = socket.create_server(('', 9), backlog=100); print(flush=True); "
+                     "sys.stdin.read()")
+            holder = subprocess.Popen(["nsenter", f"--net={space.path}", sys.executable, "-c", proxy],
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            holders.append(holder)
+            self.addCleanup(lambda: (holder.stdin.close(), holder.wait(), holder.stdout.close()))
+            self.assertEqual(holder.stdout.readline(), b"\n")
+
+        _, seconds = self.start(["link"], intercept)
+        print(f"proxy: {seconds:.2f} s", file=sys.stderr)
 
 
 def why_not():
