@@ -54,9 +54,13 @@ void reopen(Context& context, Peer& peer) CANELE_UNDER_LOCK {
   ++list.episode;
 }
 
+/// Adds a send to the batch. All of a short message goes as the header of its envelope, so that a receive that takes
+/// the envelope has the message, too.
 void advertise(BlockedSends& list, Request& request, bool probe) {
   list.batch[list.batch_size++] = {&request, probe};
   request.rendezvous = true;
+  if (request.data.length <= CANELE_HEADER_MAX && request.role == Request::InternalRole::none)
+    request.header = static_cast<decltype(request.header)>(request.data.length);
   transition(request, Request::Stage::advertising);
 }
 

@@ -32,6 +32,8 @@ struct ParsedRts {
   std::span<const std::byte> header, rkey;  ///< `rkey`: see RemoteSource
   Arrival* arrival = nullptr;               ///< of a multicast
 
+  /// Returns whether the header is the whole message.
+  bool has_all_data() const { return rts.header == rts.length && rts.length != 0; }
   RemoteSource source() const { return {rts.handle, rkey, rts.rkey_driver, rts.may_stream != 0}; }
 };
 

@@ -86,6 +86,13 @@ Verdict on_match(Context& context, Peer& peer, const ParsedRts& parsed, Request&
   context.trace(Event::receive_matched, peer.rank, request.session, head.tag, rts.length);
   CANELE_COVER(rts_met_posted);
   if (parsed.arrival != nullptr) request.receive.sink = &parsed.arrival->announced(rts, *request.session);
+  const bool ended = peer.disconnected() || context.stage == Stage::leaving;
+  if (parsed.has_all_data() && request.receive.sink == nullptr && !ended) {
+    CANELE_COVER(rts_brought_all_data);
+    fin(context, peer, rts.handle, CANELE_OK);
+    receive_path::copy_eager(context, request, peer, parsed.header);
+    return Verdict::ok();
+  }
   start_transfer(context, request, peer, parsed.source());
   return Verdict::ok();
 }

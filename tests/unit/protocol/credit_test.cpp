@@ -260,6 +260,42 @@ TEST_F(Credit, AReceiveCostsOneLookAndNotTheList) {
   finish_sends();
 }
 
+/// A short message is the header of its own envelope: the receive that takes the envelope asks for nothing more.
+TEST_F(Credit, AShortBlockedMessageComesWithItsEnvelope) {
+  constexpr std::uint64_t count = 3000 / slowness;
+  for (const std::size_t length : {std::size_t{CANELE_HEADER_MAX}, std::size_t{CANELE_HEADER_MAX} + 1}) {
+    start(2);
+    send(0, 1, 0, count, length);
+    settle();
+    ASSERT_GT(credit_blocked_most(0), 100u);
+    for (std::uint64_t i = count; i-- > 0;) receive(1, 0, i, CANELE_TAG_EXACT, i, length);
+    finish_sends();
+    const std::uint64_t fetched = job_->engine(1).counters.read(comm::Counter::rma_get_bytes) +
+                                  job_->engine(0).instances[0]->driver->counters.bulk_bytes_sent;
+    EXPECT_EQ(fetched == 0, length <= CANELE_HEADER_MAX) << fetched << " bytes at length " << length;
+    sends_.clear();
+  }
+}
+
+/// A receive that is too short for such a message ends with an error, and the send does not.
+TEST_F(Credit, AShortBlockedMessageIsCutToItsReceive) {
+  start(2);
+  send(0, 1, 0, 3000, 100);
+  settle();
+  ASSERT_GT(credit_blocked_most(0), 100u);
+  canele_request_t request{};
+  unsigned char bytes[51] = {};
+  bytes[50] = 0xaa;
+  ASSERT_EQ(canele_irecv(s_[1], 0, 2999, CANELE_TAG_EXACT, bytes, 50, &request), CANELE_OK);
+  ASSERT_TRUE(job_->finish(request));
+  EXPECT_EQ(status_of(request).error, CANELE_ETRUNC);
+  EXPECT_EQ(status_of(request).length, 100u);
+  EXPECT_EQ(bytes[8], 2999 & 0xff) << "the part that fits is there";
+  EXPECT_EQ(bytes[50], 0xaa);
+  for (std::uint64_t i = 0; i < 2999; ++i) receive(1, 0, i, CANELE_TAG_EXACT, i, 100);
+  finish_sends();
+}
+
 /// Receives that are posted all at once, and of one tag, also cost few blocked envelopes each.
 TEST_F(Credit, ReceivesThatWaitTogetherCostLittleEach) {
   constexpr std::uint64_t count = 2000 / slowness;
