@@ -76,11 +76,18 @@ def allowed_in_ltask(file, target):
     return target.startswith("ltask/")
 
 
+# The contracts of drivers/: of drivers, and of memory kinds, which do not know each other.
+MEMORY = "drivers/memory.hpp"
+CONTRACTS = ("drivers/driver.hpp", MEMORY, "strategies/strategy.hpp")
+
+
 def allowed_in_drivers(file, target):
+    if file.path in CONTRACTS:
+        return False
+    if file.path.startswith("drivers/memory/"):
+        return target == MEMORY or target.startswith("/".join(file.path.split("/")[:3]) + "/")
     if target == "drivers/driver.hpp":
         return True
-    if file.path == "drivers/driver.hpp":
-        return False
     family = "/".join(file.path.split("/")[:2]) + "/"
     # Drivers share drivers/net (handshake, sockets), which knows none of them.
     return target.startswith((family, "drivers/net/"))
@@ -93,7 +100,7 @@ def allowed_in_strategies(file, target):
 def allowed_in_comm(file, target):
     if file.path.startswith("comm/include/"):
         return target.startswith("comm/include/")
-    if target.startswith(("comm/", "ltask/")) or target in ("drivers/driver.hpp", "strategies/strategy.hpp"):
+    if target.startswith(("comm/", "ltask/")) or target in CONTRACTS:
         return True
     return "registry" in file.path.rsplit("/", 1)[-1] and target.startswith(("drivers/", "strategies/"))
 
@@ -104,11 +111,14 @@ def allowed_with_public_api(file, target):
 
 TABLE = {
     "ltask": (allowed_in_ltask, "ltask uses the standard library and hwloc only"),
-    "drivers": (allowed_in_drivers, "a driver uses drivers/driver.hpp, drivers/net and its own files only"),
+    "drivers": (
+        allowed_in_drivers,
+        "a driver uses its contract, drivers/net and its own files; a memory kind uses its contract and its own files",
+    ),
     "strategies": (allowed_in_strategies, "a strategy uses strategies/strategy.hpp and its room only"),
     "comm": (
         allowed_in_comm,
-        "comm uses ltask, drivers/driver.hpp and strategies/strategy.hpp; concrete ones in its registry",
+        "comm uses ltask and the contracts of drivers, memory kinds and strategies; concrete ones in its registry",
     ),
     "starpu_glue": (allowed_with_public_api, "the glue uses the public API only: what it lacks, the API gets"),
     "apps": (allowed_with_public_api, "apps use the public API only: what they lack, the API gets"),
@@ -256,6 +266,15 @@ RULES = [
                 },
                 2,
             ),
+            (
+                {
+                    "drivers/memory/cuda/a.cpp": '#include "drivers/memory.hpp"\n#include "drivers/driver.hpp"\n',
+                    "drivers/memory.hpp": "",
+                    "drivers/driver.hpp": "",
+                },
+                1,
+            ),
+            ({"drivers/tcp/a.cpp": '#include "drivers/memory.hpp"\n', "drivers/memory.hpp": ""}, 1),
             ({"strategies/a.cpp": '#include "drivers/driver.hpp"\n', "drivers/driver.hpp": ""}, 1),
             ({"comm/engine/a.cpp": '#include "drivers/tcp/t.hpp"\n', "drivers/tcp/t.hpp": ""}, 1),
             ({"comm/registry/registry.cpp": '#include "drivers/tcp/t.hpp"\n', "drivers/tcp/t.hpp": ""}, 0),
