@@ -110,6 +110,27 @@ TEST_P(PointToPoint, SynchronousSendWaitsForTheMatch) {
   }
 }
 
+/// The bytes that a sender sends ahead are the beginning of the message, and the rest follows them.
+TEST_P(PointToPoint, AHeaderIsNotTheWholeMessage) {
+  for (const std::size_t size : {300u, 20'000u, 400'000u}) {
+    for (const std::size_t header : {8u, 256u}) {
+      for (const bool posted : {true, false}) {
+        const auto out = pattern(size, 7);
+        std::vector<std::uint8_t> in(size);
+        canele_request_t send{}, receive{};
+        const canele_data_t data = canele_data_contiguous(out.data(), size);
+        const canele_send_options_t options{sizeof options, 0, 0, header};
+        if (posted) canele_irecv(s_[1], 0, 9, CANELE_TAG_EXACT, in.data(), size, &receive);
+        ASSERT_EQ(canele_isend_data(s_[0], 1, 9, &data, &options, &send), CANELE_OK);
+        for (int i = 0; i < 200 && !posted; ++i) job_.step_all();
+        if (!posted) canele_irecv(s_[1], 0, 9, CANELE_TAG_EXACT, in.data(), size, &receive);
+        ASSERT_TRUE(job_.finish(receive) && job_.finish(send));
+        EXPECT_EQ(in, out) << size << " bytes, " << header << " ahead, " << (posted ? "posted" : "unexpected");
+      }
+    }
+  }
+}
+
 struct Unbound {
   std::vector<std::uint8_t> memory;
   canele_data_t data{};
