@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Start, devices, contexts and controls of the fake driver.
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,8 +15,15 @@ namespace canele::fake_cuda {
 
 thread_local std::vector<Context> current;
 
+/// Makes the fake. A child of fork finds the lock free, and learns from the process id that it is a child.
+static Fake* make_fake() {
+  Fake* const made = new Fake;  // never freed: the copying thread may outlive main
+  pthread_atfork([] { fake().mutex.lock(); }, [] { fake().mutex.unlock(); }, [] { fake().mutex.unlock(); });
+  return made;
+}
+
 Fake& fake() {
-  static Fake* const one = new Fake;  // never freed: the copying thread may outlive main
+  static Fake* const one = make_fake();
   return *one;
 }
 

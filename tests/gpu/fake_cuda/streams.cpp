@@ -95,8 +95,8 @@ void run_thread() {
     if (work.kind == Work::Kind::copy) {
       lock.unlock();
       if (delay != 0) std::this_thread::sleep_for(std::chrono::microseconds(delay));
-      make_copy(work);
       lock.lock();
+      make_copy(work);  // under the lock: the next copy to the same memory may be queued, with its poison
     }
     finish(state, stream, work);
   }
