@@ -7,6 +7,7 @@ very few iterations: other tests check whether it is fast.
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -54,6 +55,16 @@ class InfoTest(unittest.TestCase):
         info = json.loads(run("canele-info", "--json", CANELE_STRATEGY="priority")[0])
         found = next(s for s in info["settings"] if s["variable"] == "CANELE_STRATEGY")
         self.assertEqual((found["value"], found["source"], found["default"]), ("priority", "environment", "aggregate"))
+
+    def test_info_network(self):
+        """Every address that the driver tcp publishes is there, loopback first."""
+        text, _ = run("canele-info", "--network")
+        info = json.loads(run("canele-info", "--json")[0])
+        tcp = next(driver for driver in info["drivers"] if driver["name"] == "tcp")
+        self.assertEqual(tcp["network"][0]["kind"], "loopback")
+        for one in tcp["network"]:
+            self.assertRegex(text, rf"(?m)^ +{re.escape(one['interface'])} +{re.escape(one['address'])} +{one['kind']}")
+        self.assertEqual(next(driver for driver in info["drivers"] if driver["name"] == "self")["network"], [])
 
     def test_wrong_setting_is_told(self):
         _, errors = run("canele-info", code=1, CANELE_STRATEGY="agregate")
