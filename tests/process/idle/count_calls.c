@@ -36,7 +36,7 @@ typedef long (*function)(long, long, long, long, long, long, long);
 #define EACH(what)                                                                                                   \
   what(epoll_wait) what(epoll_ctl) what(read) what(write) what(readv) what(poll) what(recv) what(recvmsg) what(send) \
       what(sendmsg) what(process_vm_readv) what(process_vm_writev) what(madvise) what(mmap) what(munmap) what(fcntl) \
-          what(timerfd_settime) what(sched_yield) what(syscall)
+          what(ioctl) what(timerfd_settime) what(sched_yield) what(syscall)
 
 EACH(COUNTED)
 

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -143,6 +144,16 @@ int fcntl(int fd, int what, ...) {
   void *argument = va_arg(more, void *);
   va_end(more);
   return fails("fcntl", __builtin_return_address(0)) ? -1 : real(fd, what, argument);
+}
+
+int ioctl(int fd, unsigned long what, ...) {
+  static __typeof__(&ioctl) real;
+  if (real == NULL) real = REAL(ioctl);
+  va_list more;
+  va_start(more, what);
+  void *argument = va_arg(more, void *);
+  va_end(more);
+  return fails("ioctl", __builtin_return_address(0)) ? -1 : real(fd, what, argument);
 }
 
 long syscall(long number, ...) {

@@ -31,7 +31,7 @@ FAULTS = {
     "epoll_create1": "EMFILE ENOMEM", "epoll_ctl": "ENOSPC ENOMEM", "epoll_wait": "EINTR",
     "timerfd_create": "EMFILE ENOMEM", "memfd_create": "EMFILE ENOMEM", "ftruncate": "ENOSPC",
     "fallocate": "ENOSPC EINTR", "mmap_file": "ENOMEM EAGAIN", "madvise": "ENOMEM EAGAIN", "fstat": "ENOMEM",
-    "stat": "ENOMEM", "open": "EMFILE", "fcntl": "ENOMEM", "pidfd_open": "EMFILE ENOMEM ENOSYS",
+    "stat": "ENOMEM", "open": "EMFILE", "fcntl": "ENOMEM", "ioctl": "ENOMEM", "pidfd_open": "EMFILE ENOMEM ENOSYS",
     "membarrier": "ENOMEM", "process_vm_readv": "ENOMEM EPERM", "process_vm_writev": "ENOMEM EPERM",
 }
 
