@@ -20,6 +20,7 @@
 
 #include "comm/api/active.hpp"
 #include "comm/api/api.hpp"
+#include "comm/api/device_use.hpp"
 #include "comm/api/posted_use.hpp"
 
 namespace canele::comm::api {
@@ -183,6 +184,7 @@ int canele_am_call(canele_session_t* session, int destination, uint64_t id, cons
   ActiveMessages* const active = messages_of(session_of(session), &code);
   if (active == nullptr) return code;
   code = check_peer(public_of(engine_of(*session_of(session).context)), destination, name);
+  if (code == CANELE_OK) code = check_host_data(engine_of(*session_of(session).context), arguments.reply, name);
   if (code != CANELE_OK) return code;
   RemoteCall& made = *reinterpret_cast<RemoteCall*>(call);
   PostedUse use;

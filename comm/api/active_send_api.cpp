@@ -14,6 +14,7 @@
 
 #include "comm/api/active.hpp"
 #include "comm/api/api.hpp"
+#include "comm/api/device_use.hpp"
 #include "comm/post/send.hpp"
 #include "comm/state/payload.hpp"
 #include "comm/state/request_pool.hpp"
@@ -102,6 +103,8 @@ int prepare_sending(Session& active, const ActiveParts& parts, const char* call,
   if (!postable(&request_of(&sending.request), &active)) return reject(&request_of(&sending.request), &active);
   const canele_data_t payload = parts.payload == nullptr ? canele_data_contiguous(nullptr, 0) : *parts.payload;
   if ((code = check_data(&payload, call)) != CANELE_OK) return code;
+  if ((code = check_host_data(engine_of(*active.context), payload, call)) != CANELE_OK) return code;
+  if ((code = check_host_memory(engine_of(*active.context), parts.header, call)) != CANELE_OK) return code;
   sending.payload = payload;
   sending.head_length = write_head(parts.header, parts.header_length, parts.number, sending.head);
   *whole = describe(sending);

@@ -26,7 +26,7 @@ int canele_request_begin(canele_engine_t* engine, canele_request_t* request) try
 
 int canele_request_complete(canele_request_t* request, int code) try {
   constexpr const char* call = "canele_request_complete";
-  constexpr int last = CANELE_ENOENT;
+  constexpr int last = CANELE_EDEVICE;
   if (request == nullptr) return missing(call, "request");
   if (code > CANELE_OK || code < last) {
     return error(CANELE_EINVAL, std::string(call) + ": error is " + std::to_string(code) +

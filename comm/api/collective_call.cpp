@@ -55,6 +55,11 @@ void Collective::no_memory_given(std::uint64_t length, const char* name) {
   wrong(CANELE_EINVAL, std::string(name) + " is NULL, but " + std::to_string(length) + " bytes of it are used");
 }
 
+void Collective::on_device(const void* address, const char* name) {
+  const std::string why = device::reject_device_memory(group_->engine, address);
+  if (!why.empty()) wrong(CANELE_EINVAL, std::string(name) + ": " + why);
+}
+
 const std::uint64_t* Collective::add_up(const canele_parts_t& given, std::vector<std::uint64_t>& sums) const {
   std::uint64_t sum = 0;
   for (int r = 0; r < call.size; ++r) {

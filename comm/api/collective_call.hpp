@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "comm/api/api.hpp"
+#include "comm/api/device_use.hpp"
 #include "comm/collectives/async_executor.hpp"
 #include "comm/collectives/blocking_executor.hpp"
 #include "comm/collectives/group.hpp"
@@ -76,6 +77,8 @@ class Collective {
   void memory(const void* address, std::uint64_t length, const char* name) {
     if ((address == nullptr && length != 0) || length > PTRDIFF_MAX) [[unlikely]]
       no_memory_given(length, name);
+    if (length != 0 && group_ != nullptr && device::present(group_->engine)) [[unlikely]]
+      on_device(address, name);
   }
   /// Sets the input: `input`, or CANELE_IN_PLACE.
   void input(const void* input, std::uint64_t length) {
@@ -116,6 +119,7 @@ class Collective {
   [[gnu::cold]] void wrong_operator();
   [[gnu::cold]] void too_many(std::size_t count);
   [[gnu::cold]] void no_memory_given(std::uint64_t length, const char* name);
+  [[gnu::cold]] void on_device(const void* address, const char* name);
   const std::uint64_t* add_up(const canele_parts_t& given, std::vector<std::uint64_t>& sums) const;
   std::uint64_t last_end(const collectives::Blocks& blocks) const;
   bool is_blocking() const {
@@ -156,7 +160,7 @@ class RepeatedCall {
       : group_(reinterpret_cast<collectives::Group*>(group)), options_(options) {
     fast_ = group != nullptr && request == nullptr && options != nullptr && options->struct_size == sizeof *options &&
             options->blocking != 0 && (options->algorithm | options->radix | options->window) == 0 &&
-            options->segment == 0 && callback_depth() == 0 && !fork::in_child;
+            options->segment == 0 && callback_depth() == 0 && !fork::in_child && !device::present(group_->engine);
   }
   /// Returns true if `call` repeats the previous one and can be executed by carry_out(). False: nothing was done.
   [[gnu::always_inline]] bool matches(const collectives::ScheduleCache::FastCall& call) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "comm/api/api.hpp"
+#include "comm/api/device_use.hpp"
 #include "comm/api/exchange.hpp"
 #include "comm/api/start_checks.hpp"
 #include "comm/api/worker_place.hpp"
@@ -29,6 +30,8 @@ namespace canele::comm::api {
 namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
+
+void find_devices(Engine& engine);
 
 int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine) {
   std::vector<std::string> overrides;
@@ -52,7 +55,15 @@ int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine
   *engine = Engine::create(std::move(parts), &why, &code);
   if (*engine == nullptr) return error(code, why);
   warn_of_settings(**engine);
+  find_devices(**engine);
   return CANELE_OK;
+}
+
+/// Looks for devices. Without one a program is told only if it has asked for them.
+void find_devices(Engine& engine) {
+  std::string why;
+  if (!device::find(engine, &why) && engine.lifecycle.settings->text(Setting::gpu) == "cuda")
+    engine.log(LogLevel::warning, "CANELE_GPU=cuda: " + why);
 }
 
 /// Pins the calling thread to its rank's share of the units, if the ranks fill the host. On a host with more units the
@@ -70,6 +81,8 @@ void pin_to_share(Engine& engine) {
 }
 
 bool all_fetched(Engine& engine) CANELE_UNDER_LOCK { return engine.large.active_copies == 0; }
+
+bool devices_idle(Engine& engine) { return !device::present(engine) || device::of(engine).idle(); }
 
 bool all_sent(Engine& engine) CANELE_UNDER_LOCK { return engine.pending_sends == 0 && all_fetched(engine); }
 
@@ -163,6 +176,8 @@ int disconnect(Engine& engine) {
   engine.lock_for_callback();
   receive_path::end_posted(engine, rank_any, CANELE_ECANCELED);
   engine.unlock();
+  // What is on its way to a device uses memory of the program.
+  progress_until(engine, engine.platform.now_ns() + 10 * second_ns, devices_idle);
   // A peer that learns that this rank leaves reuses the memory that this rank still copies from.
   progress_until(engine, engine.platform.now_ns() + 10 * second_ns, all_fetched);
   engine.lock_for_callback();
@@ -171,6 +186,7 @@ int disconnect(Engine& engine) {
   progress_until(engine, engine.platform.now_ns() + 10 * second_ns, all_quiet);
   engine.progress.on_demand.stop();
   engine.progress.worker.stop();
+  if (device::present(engine)) device::of(engine).stop();
   while (engine.tasks.run(64) > 0) {
   }
   return result;
@@ -399,6 +415,8 @@ int canele_session_open(canele_engine_t* engine, const char* label, unsigned fla
     return error(CANELE_EINVAL, "canele_session_open: unknown flags " + std::to_string(flags));
   }
   int code = CANELE_OK;
+  std::string no_device;
+  device::find(engine_of(engine), &no_device);  // a program loads its library when it first uses a device
   Session* opened = open_session(engine_of(engine), name, flags, &code);
   if (opened != nullptr) *session = public_of(*opened);
   return code;

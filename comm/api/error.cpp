@@ -47,6 +47,8 @@ const char* canele_error_string(int error) {
       return "memory or notification slot no longer there";
     case CANELE_ENOENT:
       return "no value is published under this key";
+    case CANELE_EDEVICE:
+      return "a device failed";
     case CANELE_DONE:
       return "ended within its post";
   }

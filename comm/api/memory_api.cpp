@@ -10,6 +10,7 @@
 #include <new>
 #include <string>
 
+#include "comm/api/device_use.hpp"
 #include "comm/api/one_sided_objects.hpp"
 #include "comm/protocol/one_sided_chunk.hpp"
 #include "comm/protocol/one_sided_origin.hpp"
@@ -129,6 +130,7 @@ int canele_memory_register(canele_engine_t* engine, void* base, size_t length, c
     return missing(call, "engine, base and memory");
   if (length > PTRDIFF_MAX) return too_long(length, call);
   Engine& e = engine_of(engine);
+  if (const int code = check_host_memory(e, base, call); code != CANELE_OK) return code;
   std::unique_ptr<Region> region;
   if (const int code = make_region(e, length, options, call, &region); code != CANELE_OK) return code;
   region->base = static_cast<std::byte*>(base);

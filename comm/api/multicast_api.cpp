@@ -10,6 +10,7 @@
 #include <new>
 
 #include "comm/api/api.hpp"
+#include "comm/api/device_use.hpp"
 #include "comm/multicast/multicast.hpp"
 #include "comm/post/copy_to_broadcast_segment.hpp"
 #include "comm/protocol/send_fast.hpp"
@@ -85,7 +86,7 @@ struct Given {
 
 bool may_send_fast(const Given& given) {
   const canele_data_t* const data = given.data;
-  return postable(given.request, given.session) && is_unwatched(*given.request) && given.count != 0 &&
+  return postable_fast(given.request, given.session) && is_unwatched(*given.request) && given.count != 0 &&
          given.destinations != nullptr && data != nullptr && data->length <= Rail::longest_fast &&
          (data->length == 0 || data->base != nullptr) && data->segments == nullptr &&
          (given.options == nullptr || is_plain(*given.options)) &&
@@ -126,6 +127,7 @@ int check(const Given& given, const canele_multicast_options_t& options) {
     return rejected(CANELE_EINVAL, "count is not 0 but destinations is NULL");
   }
   int code = check_data(given.data, "canele_imulticast");
+  if (code == CANELE_OK) code = check_host_data(engine_of(*given.session->context), *given.data, "canele_imulticast");
   if (code == CANELE_OK) code = check_options(options, *given.data);
   if (code == CANELE_OK) code = check_destinations(engine_of(*given.session->context), given.destinations, given.count);
   return code;
@@ -160,6 +162,10 @@ int check(const Given& given, const canele_multicast_options_t& options) {
 
   prepare_send(*given.request, *given.session, engine.rank, given.tag, *given.data, options.header);
   multicast->request = given.request;
+  if (device::present(engine) && device::of(engine).defer(*given.session, given.tag, *multicast)) [[unlikely]] {
+    static_cast<void>(multicast.release());  // the engine has it once the sends before it have left
+    return CANELE_OK;
+  }
   engine.submit(*multicast.release());
   engine.after_submit();
   return CANELE_OK;

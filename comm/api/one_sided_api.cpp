@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "comm/api/device_use.hpp"
 #include "comm/api/one_sided_objects.hpp"
 #include "comm/api/one_sided_post.hpp"
 #include "comm/operators/accumulate.hpp"
@@ -28,7 +29,7 @@ using one_sided::RemoteKey;
 /// request (nullptr: none). Else nullptr.
 [[gnu::always_inline]] inline Session* session_to_end_in(const one_sided::State& state, canele_request_t* request) {
   Session* const session = state.session.load(std::memory_order_acquire);  // release: enable()
-  if (session == nullptr || fork::in_child) return nullptr;
+  if (session == nullptr || !session->posts_fast || fork::in_child) return nullptr;
   if (request == nullptr) return session;
   const Request& r = request_of(request);
   return postable(&r, session) && is_unwatched(r) ? session : nullptr;
@@ -222,6 +223,7 @@ int canele_put(canele_key_t* key, uint64_t offset, const canele_data_t* data, co
   if (code == CANELE_OK) code = read_options(options, true, call, &read);
   if (code != CANELE_OK) return code;
   RemoteKey& k = key_of(key);
+  if ((code = check_host_data(engine_of(*k.context), *data, call)) != CANELE_OK) return code;
   Access access{call, AccessKind::put, engine_of(*k.context), k.rank, &k, offset, *data, read.slot, read.immediate};
   code = check_access(read, CANELE_ACCESS_WRITE, access);
   return code != CANELE_OK ? code : post_access(access, read, request);
@@ -241,6 +243,7 @@ int canele_get(canele_key_t* key, uint64_t offset, const canele_data_t* data, co
   if (code == CANELE_OK) code = read_options(options, false, call, &read);
   if (code != CANELE_OK) return code;
   RemoteKey& k = key_of(key);
+  if ((code = check_host_data(engine_of(*k.context), *data, call)) != CANELE_OK) return code;
   Access access{call, AccessKind::get, engine_of(*k.context), k.rank, &k, offset, *data};
   code = check_access(read, CANELE_ACCESS_READ, access);
   return code != CANELE_OK ? code : post_access(access, read, request);
@@ -268,6 +271,7 @@ int canele_atomic(canele_key_t* key, uint64_t offset, enum canele_atomic_operati
   int code = read_options(options, false, call, &read);
   if (code != CANELE_OK) return code;
   RemoteKey& k = key_of(key);
+  if ((code = check_host_memory(engine_of(*k.context), before, call)) != CANELE_OK) return code;
   Access access{call, AccessKind::atomic, engine_of(*k.context), k.rank, &k, offset, {size, before, nullptr, nullptr}};
   access.immediate = operand;
   access.compare = compare;
@@ -298,6 +302,8 @@ int canele_accumulate(canele_key_t* key, uint64_t offset, const canele_data_t* d
                                     " bytes; expected: a multiple of " + std::to_string(operators::size_of(element)));
   }
   RemoteKey& k = key_of(key);
+  if ((code = check_host_data(engine_of(*k.context), *data, call)) != CANELE_OK) return code;
+  if ((code = check_host_memory(engine_of(*k.context), before, call)) != CANELE_OK) return code;
   Access access{call, AccessKind::accumulate, engine_of(*k.context), k.rank, &k, offset, *data};
   access.code = static_cast<unsigned>(operation);
   access.element = element;

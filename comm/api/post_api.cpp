@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "comm/api/api.hpp"
+#include "comm/api/device_use.hpp"
 #include "comm/api/posted_use.hpp"
 #include "comm/post/send.hpp"
 
@@ -61,11 +62,23 @@ bool submit_if_room(Session& session, int destination, std::uint64_t tag, const 
                                   " now; make progress, then try again");
 }
 
+/// Returns whether a send would have to wait for an earlier one that is read from a device.
+bool waits_for_device(const Session& session, int destination, std::uint64_t tag) {
+  Engine& engine = engine_of(*session.context);
+  return device::present(engine) && device::of(engine).must_wait(session, destination, tag);
+}
+
 /// Posts a checked send, which could not be sent at once.
 int post_send(Session& session, int destination, std::uint64_t tag, const canele_data_t& data,
               const PostOptions& options, PostedUse& use) {
   constexpr const char* call = "canele_post_send";
   if (!options.may_finish) use.listen_first();
+  if (concerns_devices(*session.context, data)) [[unlikely]] {
+    if (options.tries && waits_for_device(session, destination, tag)) return use.undo(reject_full(destination, call));
+    const std::optional<int> code = send_by_device(session, destination, tag, data, options.send, use.request(), call);
+    if (code.has_value() && *code != CANELE_OK) return use.undo(*code);
+    if (code.has_value()) return options.may_finish ? use.listen_after(call) : CANELE_OK;
+  }
   if (!options.tries) {
     submit_send(session, destination, tag, data, options.send, use.request());
   } else if (!submit_if_room(session, destination, tag, data, options.send, use.request())) {
@@ -87,10 +100,14 @@ int check_peer(canele_engine_t* engine, int peer, const char* call) {
 int inject(Session& session, Session& told, int destination, std::uint64_t tag, const Injected& what,
            const char* call) {
   Engine& engine = engine_of(*session.context);
-  if (destination >= 0 && destination < engine.size && session.open && engine.try_lock_to_post()) {
+  if (destination >= 0 && destination < engine.size && session.posts_fast && engine.try_lock_to_post()) {
     const bool sent = send_path::try_send_fast(engine, destination, {session, tag, what.buffer, what.length});
     engine.unlock_idle();
     if (sent) return CANELE_OK;
+  }
+  if (device::present(engine)) [[unlikely]] {
+    if (const int code = check_host_memory(engine, what.buffer, call); code != CANELE_OK) return code;
+    if (waits_for_device(session, destination, tag)) return reject_full(destination, call);
   }
   PostOptions options;
   options.done.kind = CANELE_COMPLETE_NONE;

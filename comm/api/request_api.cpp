@@ -8,6 +8,7 @@
 #include <new>
 
 #include "comm/api/api.hpp"
+#include "comm/api/device_use.hpp"
 #include "comm/post/send.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/receive_eager.hpp"
@@ -74,6 +75,14 @@ namespace {
                                 const SendOptions& options, Request* request) {
   if (const int code = check_posted_send(request, session, destination, data.length, "canele_isend"); code != CANELE_OK)
     return code;
+  if (concerns_devices(*session->context, data)) [[unlikely]] {
+    const std::optional<int> code = send_by_device(*session, destination, tag, data, options, *request, "canele_isend");
+    if (code.has_value()) return *code;
+    if (data.segments == nullptr && options.flags == 0 && options.header == 0 &&
+        post::host_may_send_at_once(*session, destination, data.length, *request) &&
+        post::send_at_once(*session, destination, tag, data.base, data.length, *request))
+      return CANELE_OK;
+  }
   submit_send(*session, destination, tag, data, options, *request);
   return CANELE_OK;
 }
@@ -129,12 +138,10 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   return receive_path::accept_fast(engine, posting);
 }
 
-/// Posts a receive. Inline, so that `data` stays in registers: it is not read back from stores that are still in
-/// flight.
-[[gnu::always_inline]] inline int post_receive(Session* session, int source, std::uint64_t tag, std::uint64_t mask,
+/// Posts a receive of host memory. Inline, so that `data` stays in registers: it is not read back from stores that are
+/// still in flight.
+[[gnu::always_inline]] inline int post_to_host(Session* session, int source, std::uint64_t tag, std::uint64_t mask,
                                                const canele_data_t& data, bool unbound, Request* request) {
-  if (!postable(request, session)) [[unlikely]]
-    return reject(request, session);
   Engine& engine = engine_of(*session->context);
   if (source < CANELE_ANY_SOURCE || source >= engine.size) [[unlikely]]
     return reject_source(engine, source);
@@ -158,6 +165,28 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   }
   engine.after_submit(data.length);
   return CANELE_OK;
+}
+
+/// Posts a receive whose memory may be that of a device, or whose arguments are invalid.
+[[gnu::cold, gnu::noinline]] int post_with_checks(Session* session, int source, std::uint64_t tag, std::uint64_t mask,
+                                                  const canele_data_t& data, bool unbound, Request* request) {
+  if (!postable(request, session)) return reject(request, session);
+  const Engine& engine = engine_of(*session->context);
+  if (source < CANELE_ANY_SOURCE || source >= engine.size) return reject_source(engine, source);
+  if (!unbound && concerns_devices(engine, data)) {
+    const std::optional<int> code =
+        receive_by_device({request, session, tag & mask, mask, source, data}, "canele_irecv");
+    if (code.has_value()) return *code;
+  }
+  return post_to_host(session, source, tag, mask, data, unbound, request);
+}
+
+/// Posts a receive.
+[[gnu::always_inline]] inline int post_receive(Session* session, int source, std::uint64_t tag, std::uint64_t mask,
+                                               const canele_data_t& data, bool unbound, Request* request) {
+  if (!postable_fast(request, session)) [[unlikely]]
+    return post_with_checks(session, source, tag, mask, data, unbound, request);
+  return post_to_host(session, source, tag, mask, data, unbound, request);
 }
 
 /// Waits for the answer to an operation on this stack. The thread that holds the lock executes the operation; if no
@@ -234,6 +263,8 @@ void submit_send(Session& session, int destination, std::uint64_t tag, const can
 
 int receive(Session* session, int source, std::uint64_t tag, std::uint64_t mask, const canele_data_t& data,
             bool unbound, Request* request) {
+  if (data.segments == device::device_segments) [[unlikely]]
+    return post_with_checks(session, source, tag, mask, data, unbound, request);
   return post_receive(session, source, tag, mask, data, unbound, request);
 }
 
@@ -260,6 +291,7 @@ int check_data(const canele_data_t* data, const char* call) {
                  std::string(call) + ": " + std::to_string(data->length) + " bytes but neither base nor segments");
   }
   if (data->length > longest_message) return reject_length(call, data->length);
+  if (data->segments == device::device_segments) return CANELE_OK;  // comm/device checks it
   if (data->segments != nullptr && data->segments != data::list_segments) return check_segments(*data, call);
   return CANELE_OK;
 }
@@ -323,7 +355,7 @@ int canele_irecv_data(canele_session_t* session, int source, uint64_t tag, uint6
                       canele_request_t* request) try {
   const int code = check_data(data, "canele_irecv_data");
   return code != CANELE_OK ? code
-                           : post_receive(&session_of(session), source, tag, mask, *data, false, &request_of(request));
+                           : receive(&session_of(session), source, tag, mask, *data, false, &request_of(request));
 } catch (...) {
   return caught();
 }
@@ -359,6 +391,8 @@ int canele_receive_peek(canele_request_t* request, void* buffer, size_t length) 
     return error(CANELE_EINVAL, "canele_receive_peek: length is " + std::to_string(length) + "; expected: at most " +
                                     std::to_string(message.stored) + " (the sender declares more with options.header)");
   }
+  if (const int code = check_host_memory(engine_of(*r.context), buffer, "canele_receive_peek"); code != CANELE_OK)
+    return code;
   if (length != 0) std::memcpy(buffer, message.bytes(), length);
   return CANELE_OK;
 } catch (...) {
@@ -373,6 +407,9 @@ int canele_receive_bind(canele_request_t* request, const canele_data_t* data) tr
   if (fork::in_child) return reject_in_child("canele_receive_bind");
   if (!holds_message(r)) {
     return error(CANELE_ESTATE, "canele_receive_bind: the request holds no message, or has its buffer already");
+  }
+  if (concerns_devices(*r.context, *data)) [[unlikely]] {
+    if (const std::optional<int> done = bind_by_device(r, *data, "canele_receive_bind"); done.has_value()) return *done;
   }
   r.data = *data;
   r.PostOp::kind = OpKind::bind;
@@ -411,76 +448,7 @@ bool announce_cancel(Request& r) {
   return true;
 }
 
-/// Returns true if the registration belongs to the next use: the request is null, or the program knows of its end. No
-/// other thread then accesses the request.
-bool is_of_next_use(Request& r, std::uint64_t seen) {
-  return r.kind == Request::Kind::null || ((seen & event::finalized) != 0 && r.told_of_end(seen));
-}
-
-/// Returns true if an event of a finalized request is still to come, or if the request is in a queue.
-bool is_owed_event(const Request& r, std::uint64_t seen) {
-  // Taking the request out of the queue clears the callback.
-  if (r.callback == push_to_queue) return true;
-  return (RequestWord::delivered(seen) & event::finalized) == 0 && (seen & RequestWord::queued_bit) != 0;
-}
-
-[[gnu::cold]] int reject_second(bool ended, const char* call) {
-  return error(CANELE_EBUSY,
-               std::string(call) + (ended ? ": the request has ended, and its event is still to come: "
-                                            "register for its next use in the callback, or when the queue "
-                                            "has given it back"
-                                          : ": this use of the request has a callback or a queue already"));
-}
-
-/// Records the events that a callback is wanted for. Returns true if some have happened, and the caller has to queue
-/// the delivery.
-inline bool want_events(Request& r, std::uint64_t seen, unsigned mask) {
-  const bool pending = (seen & event::finalized) == 0;  // a finalized request may have outlived its engine
-  const RequestWordGuard guard(pending ? r.context : nullptr);
-  std::uint64_t next;
-  do {
-    next = seen | (std::uint64_t{mask} << RequestWord::wanted_shift);
-    if (RequestWord::due(next) != 0) next |= RequestWord::queued_bit;
-  } while (!r.word.compare_exchange_weak(seen, next, std::memory_order_acq_rel));
-  return (next & RequestWord::queued_bit) != 0 && (seen & RequestWord::queued_bit) == 0;
-}
-
-/// Registers for the current use.
-inline void listen_now(Request& r, std::uint64_t seen, const Listening& what) {
-  Engine* const engine = static_cast<Engine*>(r.context);  // the callback may free the request
-  keep(r, what);
-  if (!want_events(r, seen, what.mask)) return;
-  engine->queue_delivery(r);
-  engine->after_submit();
-}
-
-/// Registers for a request that is not pending, or that has a callback already.
-[[gnu::cold, gnu::noinline]] int listen_slow(Request& r, std::uint64_t seen, const Listening& what, const char* call) {
-  const bool next_use = is_of_next_use(r, seen), ended = (seen & event::finalized) != 0;
-  if (next_use && ended ? is_owed_event(r, seen) : RequestWord::wanted(seen) != 0) return reject_second(ended, call);
-  if (!next_use && fork::in_child) return reject_in_child(call);
-  if (!next_use) {
-    listen_now(r, seen, what);
-    return CANELE_OK;
-  }
-  // It becomes a null request with a callback, which the next post keeps, as for a new request.
-  r.kind = Request::Kind::null;
-  listen_next(r, what);
-  return CANELE_OK;
-}
-
 }  // namespace
-
-int canele::comm::api::listen(Request& r, const Listening& what, const char* call) {
-  const std::uint64_t seen = r.word.load(std::memory_order_acquire);
-  const bool pending = r.kind != Request::Kind::null && (seen & event::finalized) == 0;
-  if (!pending || RequestWord::wanted(seen) != 0) [[unlikely]]
-    return listen_slow(r, seen, what, call);
-  if (fork::in_child) [[unlikely]]
-    return reject_in_child(call);
-  listen_now(r, seen, what);
-  return CANELE_OK;
-}
 
 int canele_cancel(canele_request_t* request) try {
   if (request == nullptr || request_of(request).kind != Request::Kind::receive) {

@@ -391,6 +391,26 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      .kind = SettingKind::number,
      .least = 3,
      .most = seconds_per_day},
+    {.info = {.name = "GPU",
+              .fallback = "auto",
+              .help = "Whether messages may lie in the memory of GPUs. auto: if the program has loaded the driver's "
+                      "library (libcuda.so.1) by the time a session is opened. cuda: the library is loaded if it is "
+                      "not. off: every address is taken for host memory.",
+              .values = "auto | cuda | off"},
+     .kind = SettingKind::choice,
+     .words = "auto cuda off"},
+    {.info = {.name = "EXPERT_GPU_LIBRARY",
+              .help = "File name of the GPU driver's library. Empty: libcuda.so.1. For tests without a GPU.",
+              .values = "file name"},
+     .kind = SettingKind::text},
+    {.info = {.name = "EXPERT_GPU_STAGING",
+              .fallback = "64M",
+              .unit = "bytes",
+              .help = "Pinned host memory that is kept for the next messages of GPU memory. Messages under way may "
+                      "use more. Pinning memory anew costs more than the copy of a short message.",
+              .values = "size, e.g. 256M"},
+     .kind = SettingKind::size,
+     .most = std::uint64_t{1} << 50},
     {.info = {.name = "SAMPLES",
               .help = "Directory of the costs that canele-perf sample has measured, one file per host. The engine "
                       "chooses among rails by them. Empty: canele in the user's cache ($XDG_CACHE_HOME or ~/.cache). "

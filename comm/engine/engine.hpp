@@ -287,6 +287,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   std::atomic<std::uint32_t> groups_ended{0};      ///< number of groups that have ever ended with an error (any thread)
   PeerWatch peer_watch CANELE_LOCKED;
   std::shared_ptr<void> exchange CANELE_LOCKED;  ///< api::Exchange, made at first use; never replaced
+  std::shared_ptr<void> devices;                 ///< device::Devices, made before `has_devices` is set; never replaced
 
  private:
   friend struct EngineBuilder;

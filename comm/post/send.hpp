@@ -14,8 +14,13 @@
 
 namespace canele::comm::post {
 
-/// Returns true if the outcome of a send may be written to the request before the send is attempted.
+/// Returns true if the outcome of a send may be written to the request before the send is attempted. False if the
+/// buffer may be device memory: host_may_send_at_once() is for a buffer that is known to be none.
 inline bool may_send_at_once(const Session& session, int destination, std::size_t length, const Request& request) {
+  return length <= Rail::longest_fast && is_unwatched(request) && request.stage == Request::Stage::idle &&
+         session.posts_fast && destination >= 0 && destination < session.context->size;
+}
+inline bool host_may_send_at_once(const Session& session, int destination, std::size_t length, const Request& request) {
   return length <= Rail::longest_fast && is_unwatched(request) && request.stage == Request::Stage::idle &&
          session.open && destination >= 0 && destination < session.context->size;
 }

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "drivers/decorators/decorators.hpp"
+#include "drivers/memory/cuda/cuda.hpp"
 #include "drivers/self/self.hpp"
 #include "drivers/shm/shm.hpp"
 #include "drivers/tcp/tcp.hpp"
@@ -15,6 +16,7 @@ namespace {
 
 const drivers::DriverFactory* const drivers_built_in[] = {&drivers::self_factory, &drivers::shm_factory,
                                                           &drivers::tcp_factory};
+const drivers::MemoryFactory* const memory_built_in[] = {&drivers::cuda_memory_factory};
 const strategies::StrategyFactory* const strategies_built_in[] = {
     &strategies::fifo_factory, &strategies::aggregate_factory, &strategies::priority_factory};
 
@@ -34,6 +36,7 @@ std::unique_ptr<drivers::Driver> decorate(std::string_view list, std::unique_ptr
                                           std::string* error) {
   return drivers::decorate(list, std::move(driver), error);
 }
+std::span<const drivers::MemoryFactory* const> all_memory_kinds() { return memory_built_in; }
 std::span<const strategies::StrategyFactory* const> all_strategies() { return strategies_built_in; }
 const strategies::StrategyFactory* find_strategy(std::string_view name) { return find(strategies_built_in, name); }
 

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "drivers/driver.hpp"
+#include "drivers/memory.hpp"
 #include "strategies/strategy.hpp"
 
 namespace canele::comm {
@@ -25,6 +26,8 @@ std::unique_ptr<drivers::Driver> decorate(std::string_view list, std::unique_ptr
                                           std::string* error);
 /// Wraps a driver so that no damaged packet is delivered (CANELE_CHECKSUM).
 std::unique_ptr<drivers::Driver> with_checksums(std::unique_ptr<drivers::Driver> driver);
+/// The kinds of device memory.
+std::span<const drivers::MemoryFactory* const> all_memory_kinds();
 std::span<const strategies::StrategyFactory* const> all_strategies();
 const strategies::StrategyFactory* find_strategy(std::string_view name);
 

@@ -8,6 +8,7 @@
 // After the atomic operation that publishes `finalized`, the request may be gone. The exception: this thread set the
 // queued bit in the same operation. Then the request lives until its callback has had the last event.
 #include "comm/state/context.hpp"
+#include "comm/state/staged.hpp"
 
 namespace canele::comm {
 namespace {
@@ -20,6 +21,11 @@ constinit thread_local int callbacks_on_this_thread = 0;
 
 void Context::publish_to_listeners(Request& request, unsigned events) {
   std::uint64_t seen = request.word.load(std::memory_order_relaxed);
+  Staged* const staged = (seen & RequestWord::staged_bit) != 0 ? &staged_of(request) : nullptr;
+  if (staged != nullptr) [[unlikely]] {
+    const bool cancelling = (events & event::finalized) != 0 && (seen & RequestWord::cancel_bit) != 0;
+    if (!cancelling && !staged->may_publish(*staged, *this, request, events)) return;
+  }
   std::uint64_t next;
   do {
     if ((events & event::finalized) != 0 && (seen & RequestWord::cancel_bit) != 0) return;  // run(cancel) publishes
@@ -33,6 +39,8 @@ void Context::publish_to_listeners(Request& request, unsigned events) {
     queue_delivery(request);
   }
   if (parker != nullptr) after_unlock.wake(*parker);
+  if (staged != nullptr && (events & event::finalized) != 0) [[unlikely]]
+    staged->ended_publishing(*staged);
 }
 
 void Context::queue_delivery(Request& request) {

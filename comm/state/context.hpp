@@ -200,6 +200,10 @@ class Context {
   std::vector<std::unique_ptr<DriverInstance>> instances;  ///< in order of preference; constant after create().
   matching::CacheWarmer cache_warmer;                      ///< warms the matcher's memory.
 
+  /// Whether addresses may be device memory; see comm/device. Set once, under the lock, before a session can meet such
+  /// an address.
+  std::atomic<bool> has_devices{false};
+
   /// Number of memory regions and notification slots. The on-demand thread reads it without the lock.
   std::atomic<std::uint32_t> accessible{0};
 

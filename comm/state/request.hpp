@@ -9,11 +9,12 @@
 // is thus one atomic operation, after which the request may be gone. The completing thread therefore takes the waiter
 // and the need for a callback from the old value.
 //
-//   word:  63 …………… 16 │ 10  9 │ 8 7 6     │ 5 4 3  │ 2 1 0
-//          parker       │ c  q  │ delivered │ wanted │ happened      (events: header, received, finalized)
+//   word:  63 …………… 16 │ 11 10  9 │ 8 7 6     │ 5 4 3  │ 2 1 0
+//          parker       │ s  c  q  │ delivered │ wanted │ happened      (events: header, received, finalized)
 //
 //   q: in the task queue, or being delivered (at most one thread delivers)
 //   c: a cancel is linked: finalizing waits for it
+//   s: its data is staged for a device: see state/staged.hpp
 #pragma once
 
 #include <canele/canele.h>
@@ -84,7 +85,7 @@ inline constexpr unsigned all = header | received | finalized;
 class RequestWord {
  public:
   static constexpr int wanted_shift = 3, delivered_shift = 6, parker_shift = 16;
-  static constexpr std::uint64_t queued_bit = 1u << 9, cancel_bit = 1u << 10;
+  static constexpr std::uint64_t queued_bit = 1u << 9, cancel_bit = 1u << 10, staged_bit = 1u << 11;
   static constexpr std::uint64_t low_bits = 0xffff;
 
   static unsigned happened(std::uint64_t w) { return w & event::all; }

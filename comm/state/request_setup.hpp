@@ -16,6 +16,10 @@ namespace canele::comm {
 inline bool postable(const Request* request, const Session* session) {
   return request != nullptr && session != nullptr && session->open && request->stage == Request::Stage::idle;
 }
+/// Returns true if the request can be posted on the session, and no address can be device memory.
+inline bool postable_fast(const Request* request, const Session* session) {
+  return request != nullptr && session != nullptr && session->posts_fast && request->stage == Request::Stage::idle;
+}
 /// Returns true if a send can be posted with the request: it is postable, or canele_request_begin has begun its use.
 inline bool sendable(const Request* request, const Session* session) {
   if (postable(request, session)) [[likely]]

@@ -52,6 +52,7 @@ bool SessionTable::open(Session& session) {
   if (++epoch == 0) epoch = 1;  // 0 means that the peer has been told nothing
   session.epoch = epoch;
   session.open = true;
+  session.posts_fast = !devices_present;
   if (session.maker >= 0) {
     --made_by_[session.maker];
     session.maker = -1;
@@ -60,7 +61,7 @@ bool SessionTable::open(Session& session) {
 }
 
 void SessionTable::close(Session& session) {
-  session.open = false;
+  session.open = session.posts_fast = false;
   session.on_error = nullptr;
   release_if_unused(session);
 }

@@ -48,6 +48,7 @@ class Session {
   std::uint32_t epoch = 0;   ///< of `wire`, raised at each opening: older epochs are announced anew.
   std::uint32_t wire = 0;    ///< 16 bits: index in packets sent; while open or `holds` != 0.
   bool open = false;
+  bool posts_fast = false;  ///< open, and no address can be device memory: posts may skip their checks
   bool order_across_tags = false;
   bool has_wire = false;
   std::uint64_t pending = 0;   ///< requests posted and not finalized.
@@ -76,6 +77,8 @@ class SessionTable {
  public:
   static constexpr std::size_t most_open = 65'535;       ///< the wire index has 16 bits
   static constexpr std::size_t most_mentioned = 16'384;  ///< by one peer, of sessions that are not open here
+
+  bool devices_present = false;  ///< as Context::has_devices, for sessions that are opened later
 
   /// Returns the session with this label, or nullptr.
   Session* find(std::string_view label) const {

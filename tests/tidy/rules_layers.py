@@ -20,6 +20,7 @@ FLOORS = [
     ["rendezvous"],
     ["multicast"],
     ["engine"],
+    ["device"],
     ["post"],
     ["collectives"],
     ["diagnose"],

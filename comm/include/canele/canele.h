@@ -54,12 +54,12 @@ enum canele_error {
   CANELE_EAGAIN = -16,    /**< there is no room now, and nothing was taken: make progress, then try again. */
   CANELE_EACCESS = -17,   /**< the access is beyond the memory, or the key does not allow it. */
   CANELE_EREVOKED = -18,  /**< the memory or the notification slot is no longer there. */
-  CANELE_ENOENT = -19     /**< the rank has published no value under this key. */
+  CANELE_ENOENT = -19,    /**< the rank has published no value under this key. */
+  CANELE_EDEVICE = -20    /**< a device failed; the log names it, with the call that failed. */
 };
 
 /** Returns one line that names the error code. Never NULL; static storage. */
 CANELE_API const char *canele_error_string(int error);
-
 /** Returns a description of the last failed call of this thread; "" if none failed. Valid until the next call. */
 CANELE_API const char *canele_error_detail(void);
 

@@ -152,7 +152,7 @@ TEST_P(Begun, WhatDoesNotFitIsRefusedAndLeavesItBegun) {
   EXPECT_EQ(canele_cancel(&request_), CANELE_EINVAL);
   EXPECT_EQ(canele_send_set_priority(&request_, 1), CANELE_ESTATE);
   EXPECT_EQ(canele_request_complete(&request_, 1), CANELE_EINVAL);
-  EXPECT_EQ(canele_request_complete(&request_, CANELE_ENOENT - 1), CANELE_EINVAL);
+  EXPECT_EQ(canele_request_complete(&request_, CANELE_EDEVICE - 1), CANELE_EINVAL);
   canele_post_options_t options{};
   options.struct_size = sizeof options;
   int calls = 0;

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Finding devices, and the posts of messages of device memory. progress.cpp has what follows.
+#include "comm/device/devices.hpp"
+
+#include <new>
+
+#include "comm/protocol/receive_eager.hpp"
+#include "comm/registry/registry.hpp"
+#include "comm/state/request_setup.hpp"
+
+namespace canele::comm::device {
+namespace {
+
+/// Sets what tells posts to look at their addresses.
+void announce_devices(Engine& engine, std::shared_ptr<void> devices) {
+  engine.lock_for_callback();
+  engine.devices = std::move(devices);
+  engine.has_devices.store(true, std::memory_order_release);
+  engine.sessions.devices_present = true;
+  engine.sessions.each([](Session& session) { session.posts_fast = false; });
+  engine.unlock();
+}
+
+/// Marks a request whose events Devices publishes.
+void mark_staged(Request& request) {
+  const RequestWordGuard guard(request.context);  // other threads may wait for a begun request
+  request.word.fetch_or(RequestWord::staged_bit, std::memory_order_acq_rel);
+}
+
+constexpr const char* how_to_help =
+    "; expected: host memory. Copy the data to host memory first, or use a send or receive, which take device memory";
+
+}  // namespace
+
+bool find(Engine& engine, std::string* why) {
+  if (present(engine)) return true;
+  const Settings& settings = *engine.lifecycle.settings;
+  const std::string& setting = settings.text(Setting::gpu);
+  if (setting == "off" || !engine.platform.has_system_threads()) {
+    *why = "CANELE_GPU is off";
+    return false;
+  }
+  const auto when = setting == "auto" ? drivers::DeviceLibrary::if_loaded : drivers::DeviceLibrary::load;
+  for (const drivers::MemoryFactory* const factory : all_memory_kinds()) {
+    std::unique_ptr<drivers::Memory> memory = factory->open(when, settings.text(Setting::gpu_library), why);
+    if (memory == nullptr) continue;
+    engine.log(LogLevel::info, "messages of " + std::string(memory->name()) +
+                                   " memory: " + std::to_string(memory->devices()) + " devices");
+    announce_devices(engine, std::make_shared<Devices>(engine, std::move(memory)));
+    return true;
+  }
+  return false;
+}
+
+std::string reject_device_memory(Engine& engine, const void* address) {
+  drivers::MemoryPlace place;
+  if (!present(engine) || !of(engine).memory().locate(address, &place)) return "";
+  return "the buffer is memory of " + std::string(of(engine).memory().name()) + " device " +
+         std::to_string(place.device) + how_to_help;
+}
+
+std::string reject_device_data(Engine& engine, const canele_data_t& data) {
+  if (!present(engine) && data.segments != device_segments) return "";
+  Layout layout;
+  const Answer answer = layout.describe(present(engine) ? &of(engine).memory() : nullptr, data);
+  if (answer.code != CANELE_OK) return answer.why;
+  return layout.on_device() ? "the data is memory of device " + std::to_string(layout.places[0].device) + how_to_help
+                            : "";
+}
+
+Devices::Devices(Engine& engine, std::unique_ptr<drivers::Memory> memory)
+    : engine_(engine),
+      memory_(std::move(memory)),
+      pool_(*memory_, engine.lifecycle.settings->number(Setting::gpu_staging)),
+      order_(engine.platform) {
+  task_.devices = this;
+}
+
+Devices::~Devices() = default;
+
+std::unique_ptr<Transfer> Devices::make_transfer(Layout&& layout, bool sends, Answer* answer) {
+  auto transfer = std::make_unique<Transfer>();
+  transfer->staging = pool_.take(layout.length, &answer->why);
+  if (transfer->staging.base == nullptr) {
+    answer->code = CANELE_ENOMEM;
+    return nullptr;
+  }
+  transfer->may_publish = Devices::may_publish;
+  transfer->ended_publishing = Devices::ended;
+  transfer->devices = this;
+  transfer->layout = std::move(layout);
+  transfer->sends = sends;
+  return transfer;
+}
+
+// ---- posts ----------------------------------------------------------------------------------------------------------
+
+std::optional<Answer> Devices::send(const SendToPost& what, Request& request) {
+  Layout layout;
+  if (Answer answer = layout.describe(memory_.get(), what.data); answer.code != CANELE_OK) return answer;
+  const bool on_device = layout.on_device();
+  if (on_device && layout.copied != nullptr)
+    return Answer{CANELE_EINVAL, "an event for copied data is given to a send; expected: NULL"};
+  WaitingSend waiting{&what.session, what.destination, what.tag, &request};
+  if (!on_device && !order_.must_wait(what.session, what.destination, what.tag)) return std::nullopt;
+  std::unique_ptr<Transfer> transfer;
+  canele_data_t data = what.data;
+  if (on_device) {
+    Answer answer;
+    transfer = make_transfer(std::move(layout), true, &answer);
+    if (transfer == nullptr) return answer;
+    data = {what.data.length, transfer->staging.base, nullptr, static_cast<Staged*>(transfer.get())};
+    waiting.state = WaitingSend::State::copying;
+  }
+  if (request.stage == Request::Stage::begun) {
+    prepare_begun_send(request, what.session, what.destination, what.tag, data, what.header);
+  } else {
+    prepare_send(request, what.session, what.destination, what.tag, data, what.header);
+  }
+  request.synchronous = what.synchronous;
+  request.item.priority = what.priority;
+  count_waiting(what.session);
+  if (!on_device) {
+    // The send before it may have left meanwhile: then there is nothing to wait for.
+    if (!order_.add_if_it_must_wait(waiting)) release(waiting);
+    engine_.after_submit();
+    return Answer{};
+  }
+  mark_staged(request);
+  transfer->request = &request;
+  transfers_.fetch_add(1, std::memory_order_relaxed);
+  order_.add(waiting);
+  begin_copies(*transfer, what.data.length, drivers::CopyDirection::to_host);
+  mail(*transfer.release());
+  engine_.after_submit(what.data.length);
+  return Answer{};
+}
+
+/// Counts a send that waits, so that its session and its engine stay.
+void Devices::count_waiting(Session& session) {
+  engine_.lock_for_callback();
+  ++session.pending;
+  ++engine_.pending_sends;
+  engine_.unlock();
+}
+
+std::optional<Answer> Devices::receive(const Posting& given) {
+  Layout layout;
+  Answer answer = layout.describe(memory_.get(), given.data);
+  if (answer.code != CANELE_OK) return answer;
+  if (!layout.on_device()) return std::nullopt;
+  std::unique_ptr<Transfer> transfer = make_transfer(std::move(layout), false, &answer);
+  if (transfer == nullptr) return answer;
+  Request& request = *given.request;
+  Posting posting = given;
+  posting.data = {given.data.length, transfer->staging.base, nullptr, static_cast<Staged*>(transfer.get())};
+  prepare_outcome(request, *given.session, Request::Kind::receive);
+  request.unbound = false;
+  mark_staged(request);
+  transition(request, Request::Stage::posted);
+  receive_path::fill(engine_, posting);
+  transfer.release()->request = &request;
+  transfers_.fetch_add(1, std::memory_order_relaxed);
+  request.PostOp::kind = OpKind::receive;
+  engine_.submit(static_cast<PostOp&>(request));
+  engine_.after_submit(given.data.length);
+  return Answer{};
+}
+
+std::optional<Answer> Devices::bind(Request& request, const canele_data_t& data) {
+  Layout layout;
+  Answer answer = layout.describe(memory_.get(), data);
+  if (answer.code != CANELE_OK) return answer;
+  if (!layout.on_device()) return std::nullopt;
+  std::unique_ptr<Transfer> transfer = make_transfer(std::move(layout), false, &answer);
+  if (transfer == nullptr) return answer;
+  request.data = {data.length, transfer->staging.base, nullptr, static_cast<Staged*>(transfer.get())};
+  mark_staged(request);
+  transfer.release()->request = &request;
+  transfers_.fetch_add(1, std::memory_order_relaxed);
+  request.PostOp::kind = OpKind::bind;
+  engine_.submit(static_cast<PostOp&>(request));
+  engine_.after_submit(data.length);
+  return Answer{};
+}
+
+bool Devices::defer(Session& session, std::uint64_t tag, Op& multicast) {
+  WaitingSend waiting{&session, every_rank, tag};
+  waiting.operation = &multicast;
+  return order_.add_if_it_must_wait(waiting);
+}
+
+}  // namespace canele::comm::device

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Devices: what an engine keeps for messages of device memory, and the posts of such messages.
+//
+// comm/post and comm/api call it if Context::has_devices is set. Each post first finds out where its data is. Data in
+// host memory only goes the ordinary way, unless an earlier send of device memory must not be overtaken.
+//
+//   send:     post ─▶ copy to staging memory ──(event)──▶ SendOrder ─▶ engine: an ordinary send from there
+//   receive:  post ─▶ engine: an ordinary receive into staging memory ─▶ copy to the device ──(event)──▶ finalized
+//
+// Threading: posts are made by any thread, without the engine's lock. One task at a time, on any thread that makes
+// progress, begins the copies of receives and looks at the events. It waits for nothing.
+//
+// Pitfalls: no call into a device's library may be made under the engine's lock, since it may enter the kernel.
+// may_publish() runs under the lock: it only leaves mail for the task.
+//
+// Rejected: sending the envelope at once, and the data when it is there. A receiver that has matched such a message has
+// no way to be told that the device has failed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "comm/device/layout.hpp"
+#include "comm/device/send_order.hpp"
+#include "comm/device/staging_pool.hpp"
+#include "comm/engine/engine.hpp"
+#include "comm/state/mailbox.hpp"
+#include "comm/state/staged.hpp"
+
+namespace canele::comm::device {
+
+/// A send that was checked, but for its data.
+struct SendToPost {
+  Session& session;
+  int destination;
+  std::uint64_t tag;
+  const canele_data_t& data;
+  std::int32_t priority = 0;
+  bool synchronous = false;
+  std::size_t header = 0;
+};
+
+/// A message of device memory, from its post until its staging memory is free again.
+struct Transfer : Staged, Mail {
+  enum class State : std::uint8_t {
+    posted,    ///< the data of a send is being read; a receive waits for its message
+    arrived,   ///< the data of a receive is in staging memory, or being copied from there
+    published  ///< its end may be published
+  };
+
+  class Devices* devices = nullptr;
+  Request* request = nullptr;
+  Layout layout;
+  StagingMemory staging;
+  std::vector<drivers::PendingCopy*> copies;
+  std::string error;
+  std::size_t bytes = 0;  ///< of a receive: what has arrived
+  unsigned events = 0;    ///< of a receive: those to be published
+  State state = State::posted;
+  bool sends = false;
+  bool ended = false;  ///< the request no longer uses the staging memory
+};
+
+class Devices {
+ public:
+  Devices(Engine& engine, std::unique_ptr<drivers::Memory> memory);
+  ~Devices();
+  Devices(const Devices&) = delete;
+  Devices& operator=(const Devices&) = delete;
+
+  drivers::Memory& memory() { return *memory_; }
+  /// Posts a send, or adds it to those that wait. Empty: its data is in host memory, nothing is before it, and nothing
+  /// was done.
+  std::optional<Answer> send(const SendToPost& send, Request& request);
+  /// Posts a receive of device memory. Empty: the memory is host memory, and nothing was done.
+  std::optional<Answer> receive(const Posting& posting);
+  /// Gives a receive its buffer. Empty: host memory, and nothing was done.
+  std::optional<Answer> bind(Request& request, const canele_data_t& data);
+  /// Takes a multicast whose message must not overtake others. Returns false if it may be posted.
+  bool defer(Session& session, std::uint64_t tag, Op& multicast);
+  /// Returns whether a send that is posted now would have to wait for an earlier one.
+  bool must_wait(const Session& session, int destination, std::uint64_t tag) {
+    return order_.must_wait(session, destination, tag);
+  }
+  /// Ends the work of the task: what is still on its way to a device stays there. Called when the engine ends.
+  void stop() { stopped_.store(true, std::memory_order_relaxed); }
+  /// Returns whether no message of device memory is under way.
+  bool idle() const { return transfers_.load(std::memory_order_acquire) == 0; }
+
+ private:
+  std::unique_ptr<Transfer> make_transfer(Layout&& layout, bool sends, Answer* answer);
+  void begin_copies(Transfer& transfer, std::size_t bytes, drivers::CopyDirection direction);
+  void copy_host_pieces(const Transfer& transfer, std::size_t bytes, drivers::CopyDirection direction);
+  void mail(Transfer& transfer);
+  void serve();
+  void take_mail(Transfer& transfer);
+  bool poll(Transfer& transfer);
+  void finish_copies(Transfer& transfer);
+  void publish(Transfer& transfer);
+  void release_sends();
+  void release(const WaitingSend& send);
+  void free(Transfer& transfer);
+  void count_waiting(Session& session);
+  static bool may_publish(Staged& staged, Context& context, Request& request, unsigned events) CANELE_UNDER_LOCK;
+  static void ended(Staged& staged) CANELE_UNDER_LOCK;
+
+  Engine& engine_;
+  const std::unique_ptr<drivers::Memory> memory_;
+  StagingPool pool_;
+  SendOrder order_;
+  Mailbox mailbox_;
+  struct Task : ltask::Task {
+    Devices* devices = nullptr;
+  } task_;
+  std::deque<Transfer*> copying_;  ///< of the task alone
+  std::atomic<std::uint64_t> transfers_{0};
+  std::atomic<bool> stopped_{false};
+};
+
+/// Looks for devices, if none are known yet. Returns whether there are any; if not, *why is set.
+bool find(Engine& engine, std::string* why);
+/// The devices of an engine whose has_devices is set.
+inline Devices& of(Engine& engine) { return *static_cast<Devices*>(engine.devices.get()); }
+inline bool present(const Context& context) { return context.has_devices.load(std::memory_order_relaxed); }
+
+/// Returns why data that a call takes in host memory only is not there, or "". All of them are cheap without a device.
+std::string reject_device_memory(Engine& engine, const void* address);
+std::string reject_device_data(Engine& engine, const canele_data_t& data);
+
+}  // namespace canele::comm::device

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The task that moves messages of device memory on: begins copies, looks at their events, ends requests.
+#include <algorithm>
+
+#include "comm/device/devices.hpp"
+#include "comm/protocol/send.hpp"
+
+namespace canele::comm::device {
+
+using drivers::CopyDirection;
+using drivers::CopyState;
+
+namespace {
+
+/// Names a message in the log.
+std::string message_of(const Transfer& transfer) {
+  const Request& request = *transfer.request;
+  return (transfer.sends ? "send to rank " : "receive from rank ") + std::to_string(request.rank) + ", tag " +
+         std::to_string(request.status_tag) + ": ";
+}
+
+}  // namespace
+
+// ---- under the engine's lock ----------------------------------------------------------------------------------------
+
+bool Devices::may_publish(Staged& staged, Context&, Request& request, unsigned events) {
+  auto& transfer = static_cast<Transfer&>(staged);
+  if (transfer.sends || transfer.state == Transfer::State::published) return true;
+  transfer.events |= events;
+  if (transfer.state == Transfer::State::arrived) return false;  // its data is on its way to the device
+  const bool has_data = request.status_error == CANELE_OK || request.status_error == CANELE_ETRUNC;
+  transfer.bytes = has_data ? std::min<std::size_t>(request.status_length, request.data.length) : 0;
+  if (transfer.bytes == 0) {
+    transfer.state = Transfer::State::published;
+    return true;
+  }
+  transfer.state = Transfer::State::arrived;
+  transition(request, Request::Stage::moving);  // it has ended for the floors below, but is still in use
+  ++request.session->pending;
+  transfer.devices->mail(transfer);
+  return false;
+}
+
+void Devices::ended(Staged& staged) {
+  auto& transfer = static_cast<Transfer&>(staged);
+  transfer.ended = true;
+  transfer.devices->mail(transfer);
+}
+
+/// Leaves a transfer to the task. Any thread, also under the lock.
+void Devices::mail(Transfer& transfer) {
+  if (!mailbox_.put(transfer)) return;
+  task_.prepare([](ltask::Task& task) { static_cast<Task&>(task).devices->serve(); });
+  engine_.tasks.submit(task_);
+}
+
+// ---- the task -------------------------------------------------------------------------------------------------------
+
+void Devices::serve() {
+  constexpr int most_polled = 16;
+  for (Mail* mail = mailbox_.take(); mail != nullptr;) {
+    Mail* const next = mail->next_mail;
+    take_mail(static_cast<Transfer&>(*mail));
+    mail = next;
+  }
+  int polled = 0;
+  for (std::size_t left = copying_.size(); left > 0 && polled < most_polled; --left, ++polled) {
+    Transfer* const transfer = copying_.front();
+    copying_.pop_front();
+    if (poll(*transfer)) {
+      finish_copies(*transfer);
+    } else {
+      copying_.push_back(transfer);  // another one may be ready: copies wait for events of the program
+    }
+  }
+  release_sends();
+  if ((copying_.empty() && mailbox_.end()) || stopped_.load(std::memory_order_relaxed)) return;
+  task_.prepare(task_.function);
+  engine_.tasks.submit(task_);
+  engine_.leave_tasks();  // this thread may leave the library
+}
+
+void Devices::take_mail(Transfer& transfer) {
+  if (transfer.ended) return free(transfer);
+  if (transfer.sends) return copying_.push_back(&transfer);
+  copy_host_pieces(transfer, transfer.bytes, CopyDirection::to_device);
+  begin_copies(transfer, transfer.bytes, CopyDirection::to_device);
+  copying_.push_back(&transfer);
+}
+
+/// Begins the copies between devices and staging memory. Errors come out of poll().
+void Devices::begin_copies(Transfer& transfer, std::size_t bytes, CopyDirection direction) {
+  const Layout& layout = transfer.layout;
+  if (direction == CopyDirection::to_host) copy_host_pieces(transfer, bytes, direction);
+  for (std::size_t i = 0; i < layout.places.size(); ++i) {
+    const auto copies = layout.copies(static_cast<int>(i), transfer.staging.base, bytes, direction);
+    const bool last = i + 1 == layout.places.size();
+    const drivers::CopyOrder order{layout.ready, last ? layout.copied : nullptr};
+    transfer.copies.push_back(memory_->begin_copy(layout.places[i], direction, copies, order));
+  }
+}
+
+void Devices::copy_host_pieces(const Transfer& transfer, std::size_t bytes, CopyDirection direction) {
+  for (const drivers::MemoryCopy& one : transfer.layout.copies(-1, transfer.staging.base, bytes, direction))
+    drivers::copy_by_processor(one);
+}
+
+/// Returns whether all copies of a transfer have ended.
+bool Devices::poll(Transfer& transfer) {
+  while (!transfer.copies.empty()) {
+    std::string error;
+    const CopyState state = memory_->poll(transfer.copies.back(), &error);
+    if (state == CopyState::pending) return false;
+    if (state == CopyState::failed && transfer.error.empty()) transfer.error = error;
+    transfer.copies.pop_back();
+  }
+  return true;
+}
+
+void Devices::finish_copies(Transfer& transfer) {
+  if (!transfer.error.empty()) engine_.log(LogLevel::error, message_of(transfer) + transfer.error);
+  if (transfer.sends) {
+    order_.copied(*transfer.request, transfer.error.empty() ? CANELE_OK : CANELE_EDEVICE);
+  } else {
+    publish(transfer);
+  }
+}
+
+/// Ends a receive whose data is on the device.
+void Devices::publish(Transfer& transfer) {
+  Request& request = *transfer.request;
+  engine_.lock_for_callback();
+  if (!transfer.error.empty()) request.status_error = CANELE_EDEVICE;
+  transfer.state = Transfer::State::published;
+  transition(request, Request::Stage::idle);
+  --request.session->pending;
+  engine_.publish(request, transfer.events);
+  engine_.unlock();
+  engine_.after_submit();
+}
+
+void Devices::release_sends() {
+  for (std::vector<WaitingSend> ready = order_.take_ready(); !ready.empty(); ready = order_.take_ready()) {
+    for (const WaitingSend& send : ready) release(send);
+    order_.remove_leaving();
+  }
+}
+
+/// Gives a send to the engine, or ends it if its data could not be read.
+void Devices::release(const WaitingSend& send) {
+  if (send.operation != nullptr) {
+    engine_.submit(*send.operation);
+    return engine_.after_submit();
+  }
+  engine_.lock_for_callback();
+  if (send.error != CANELE_OK) {
+    engine_.finish(*send.request, send.error);
+  } else {
+    --send.session->pending;
+    --engine_.pending_sends;
+    send_path::on_send_posted(engine_, *send.request);
+  }
+  engine_.unlock();
+  engine_.after_submit();
+}
+
+void Devices::free(Transfer& transfer) {
+  pool_.give_back(transfer.staging);
+  delete &transfer;
+  transfers_.fetch_sub(1, std::memory_order_release);  // pairs with the acquire load in idle()
+}
+
+}  // namespace canele::comm::device

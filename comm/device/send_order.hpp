@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// SendOrder: sends that wait for their data, and those that must not overtake them.
+//
+// A send of device memory is given to the engine when its data is in host memory. Until then, later sends of the same
+// order wait here: those of the same tag and rank; in a session that is ordered across tags, all to the rank. A
+// multicast counts as a send to every rank.
+//
+//   post ─▶ list: [device, copying] [host, ready] [device, ready] ...   ─release()─▶ engine
+//
+// Threading: any thread adds; one at a time releases. A spin lock guards the list; it is never held across a call into
+// the engine.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <vector>
+
+#include "comm/state/session.hpp"
+#include "ltask/platform.hpp"
+
+namespace canele::comm {
+struct Op;
+struct Request;
+}  // namespace canele::comm
+
+namespace canele::comm::device {
+
+inline constexpr int every_rank = -1;
+
+/// A send that waits.
+struct WaitingSend {
+  Session* session;
+  int destination;  ///< every_rank: a multicast
+  std::uint64_t tag;
+  Request* request = nullptr;  ///< of a send
+  Op* operation = nullptr;     ///< of a multicast
+  enum class State : std::uint8_t { copying, ready, leaving } state = State::ready;
+  int error = 0;  ///< why its data could not be read
+};
+
+class SendOrder {
+ public:
+  explicit SendOrder(Platform& platform) : platform_(platform) {}
+
+  /// Returns whether a send that is posted now must wait for an earlier one.
+  bool must_wait(const Session& session, int destination, std::uint64_t tag);
+  void add(const WaitingSend& send);
+  /// Adds a send only if it must wait. Returns whether it has done so.
+  bool add_if_it_must_wait(const WaitingSend& send);
+  /// The data of a send is there, or could not be read.
+  void copied(const Request& request, int error);
+  /// Returns the sends that nothing keeps back, in their order. They stay in the list, so that later ones wait for
+  /// them, until remove_leaving().
+  std::vector<WaitingSend> take_ready();
+  void remove_leaving();
+
+ private:
+  static bool precedes(const WaitingSend& one, const Session& session, int destination, std::uint64_t tag);
+  bool must_wait_now(const Session& session, int destination, std::uint64_t tag) const;
+
+  Platform& platform_;
+  std::atomic<bool> guard_{false};
+  std::list<WaitingSend> sends_;
+};
+
+}  // namespace canele::comm::device
