@@ -4,6 +4,9 @@
 #include "drivers/memory/cuda/cuda_library.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
+
+#include <string_view>
 
 namespace canele::drivers::cuda {
 namespace {
@@ -22,13 +25,26 @@ const char* look_up(void* library, Functions* functions) {
   return nullptr;
 }
 
+std::string_view file_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+/// Returns whether the process has loaded a library of this file name. Unlike RTLD_NOLOAD it opens no file.
+bool is_loaded(const std::string& name) {
+  std::string_view wanted = file_of(name);
+  const auto compare = [](dl_phdr_info* info, std::size_t, void* data) {
+    return file_of(info->dlpi_name) == *static_cast<const std::string_view*>(data) ? 1 : 0;
+  };
+  return dl_iterate_phdr(compare, &wanted) != 0;
+}
+
 void* open_file(DeviceLibrary when, const std::string& name, std::string* why) {
-  const int if_there = when == DeviceLibrary::if_loaded ? RTLD_NOLOAD : 0;
-  void* const library = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL | if_there);
+  if (when == DeviceLibrary::if_loaded && !is_loaded(name)) {
+    *why = "the program has not loaded " + name;
+    return nullptr;
+  }
+  void* const library = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library != nullptr) return library;
   const char* const text = dlerror();
-  *why = when == DeviceLibrary::if_loaded ? "the program has not loaded " + name
-                                          : name + " cannot be loaded: " + (text != nullptr ? text : "no reason given");
+  *why = name + " cannot be loaded: " + (text != nullptr ? text : "no reason given");
   return nullptr;
 }
 
