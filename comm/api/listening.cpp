@@ -68,7 +68,8 @@ inline void listen_now(Request& r, std::uint64_t seen, const Listening& what) {
 
 }  // namespace
 
-int listen(Request& r, const Listening& what, const char* call) {
+/// Registers, inlined into the calls that are made for each message.
+[[gnu::always_inline]] static inline int listen_inline(Request& r, const Listening& what, const char* call) {
   const std::uint64_t seen = r.word.load(std::memory_order_acquire);
   const bool pending = r.kind != Request::Kind::null && (seen & event::finalized) == 0;
   if (!pending || RequestWord::wanted(seen) != 0) [[unlikely]]
@@ -79,4 +80,18 @@ int listen(Request& r, const Listening& what, const char* call) {
   return CANELE_OK;
 }
 
+int listen(Request& r, const Listening& what, const char* call) { return listen_inline(r, what, call); }
+
 }  // namespace canele::comm::api
+
+using namespace canele::comm;
+using namespace canele::comm::api;
+
+int canele_request_on_event(canele_request_t* request, unsigned mask, canele_callback_fn callback, void* argument) try {
+  if (request == nullptr || callback == nullptr || mask == 0 || (mask & ~event::all) != 0) {
+    return error(CANELE_EINVAL, "canele_request_on_event: request, callback and a mask of events must be given");
+  }
+  return listen_inline(request_of(request), {mask, callback, argument, nullptr}, "canele_request_on_event");
+} catch (...) {
+  return caught();
+}

@@ -167,25 +167,35 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   return CANELE_OK;
 }
 
-/// Posts a receive whose memory may be that of a device, or whose arguments are invalid.
-[[gnu::cold, gnu::noinline]] int post_with_checks(Session* session, int source, std::uint64_t tag, std::uint64_t mask,
-                                                  const canele_data_t& data, bool unbound, Request* request) {
-  if (!postable(request, session)) return reject(request, session);
-  const Engine& engine = engine_of(*session->context);
-  if (source < CANELE_ANY_SOURCE || source >= engine.size) return reject_source(engine, source);
-  if (!unbound && concerns_devices(engine, data)) {
-    const std::optional<int> code =
-        receive_by_device({request, session, tag & mask, mask, source, data}, "canele_irecv");
+/// The arguments of a receive.
+struct GivenReceive {
+  Session* session;
+  int source;
+  std::uint64_t tag, mask;
+  canele_data_t data;
+  bool unbound;
+  Request* request;
+};
+
+/// Posts a receive whose memory may be that of a device, or whose arguments are invalid. The arguments are copied for
+/// it, so that those of other receives stay in registers.
+[[gnu::cold, gnu::noinline]] int post_with_checks(const GivenReceive& given) {
+  if (!postable(given.request, given.session)) return reject(given.request, given.session);
+  const Engine& engine = engine_of(*given.session->context);
+  if (given.source < CANELE_ANY_SOURCE || given.source >= engine.size) return reject_source(engine, given.source);
+  if (!given.unbound && concerns_devices(engine, given.data)) {
+    const std::optional<int> code = receive_by_device(
+        {given.request, given.session, given.tag & given.mask, given.mask, given.source, given.data}, "canele_irecv");
     if (code.has_value()) return *code;
   }
-  return post_to_host(session, source, tag, mask, data, unbound, request);
+  return post_to_host(given.session, given.source, given.tag, given.mask, given.data, given.unbound, given.request);
 }
 
 /// Posts a receive.
 [[gnu::always_inline]] inline int post_receive(Session* session, int source, std::uint64_t tag, std::uint64_t mask,
                                                const canele_data_t& data, bool unbound, Request* request) {
   if (!postable_fast(request, session)) [[unlikely]]
-    return post_with_checks(session, source, tag, mask, data, unbound, request);
+    return post_with_checks({session, source, tag, mask, data, unbound, request});
   return post_to_host(session, source, tag, mask, data, unbound, request);
 }
 
@@ -264,7 +274,7 @@ void submit_send(Session& session, int destination, std::uint64_t tag, const can
 int receive(Session* session, int source, std::uint64_t tag, std::uint64_t mask, const canele_data_t& data,
             bool unbound, Request* request) {
   if (data.segments == device::device_segments) [[unlikely]]
-    return post_with_checks(session, source, tag, mask, data, unbound, request);
+    return post_with_checks({session, source, tag, mask, data, unbound, request});
   return post_receive(session, source, tag, mask, data, unbound, request);
 }
 
@@ -524,15 +534,6 @@ int canele_improbe(canele_session_t* session, int source, uint64_t tag, uint64_t
   if (code != CANELE_OK || there == 0) r.kind = Request::Kind::null;
   if (code == CANELE_OK) *found = there;
   return code;
-} catch (...) {
-  return caught();
-}
-
-int canele_request_on_event(canele_request_t* request, unsigned mask, canele_callback_fn callback, void* argument) try {
-  if (request == nullptr || callback == nullptr || mask == 0 || (mask & ~event::all) != 0) {
-    return error(CANELE_EINVAL, "canele_request_on_event: request, callback and a mask of events must be given");
-  }
-  return listen(request_of(request), {mask, callback, argument, nullptr}, "canele_request_on_event");
 } catch (...) {
   return caught();
 }
