@@ -415,8 +415,7 @@ int canele_session_open(canele_engine_t* engine, const char* label, unsigned fla
     return error(CANELE_EINVAL, "canele_session_open: unknown flags " + std::to_string(flags));
   }
   int code = CANELE_OK;
-  std::string no_device;
-  device::find(engine_of(engine), &no_device);  // a program loads its library when it first uses a device
+  device::find_if_loaded(engine_of(engine));  // a program loads its library when it first uses a device
   Session* opened = open_session(engine_of(engine), name, flags, &code);
   if (opened != nullptr) *session = public_of(*opened);
   return code;

@@ -3,6 +3,8 @@
 // Finding devices, and the posts of messages of device memory. progress.cpp has what follows.
 #include "comm/device/devices.hpp"
 
+#include <link.h>
+
 #include <new>
 
 #include "comm/protocol/receive_eager.hpp"
@@ -12,14 +14,27 @@
 namespace canele::comm::device {
 namespace {
 
-/// Sets what tells posts to look at their addresses.
+/// Sets what tells posts to look at their addresses. Of two threads that have found devices, the first does it.
 void announce_devices(Engine& engine, std::shared_ptr<void> devices) {
   engine.lock_for_callback();
-  engine.devices = std::move(devices);
-  engine.has_devices.store(true, std::memory_order_release);
-  engine.sessions.devices_present = true;
-  engine.sessions.each([](Session& session) { session.posts_fast = false; });
+  if (engine.devices == nullptr) {
+    engine.devices.swap(devices);
+    engine.has_devices.store(true, std::memory_order_release);  // with present()
+    engine.sessions.devices_present = true;
+    engine.sessions.each([](Session& session) { session.posts_fast = false; });
+  }
   engine.unlock();
+}
+
+/// Returns how many libraries the process has loaded until now.
+std::uint64_t libraries_loaded() {
+  std::uint64_t loads = 0;
+  const auto read = [](dl_phdr_info* info, std::size_t, void* result) {
+    *static_cast<std::uint64_t*>(result) = info->dlpi_adds;
+    return 1;  // each library tells the number: the first is enough
+  };
+  dl_iterate_phdr(read, &loads);
+  return loads;
 }
 
 /// Marks a request whose events Devices publishes.
@@ -51,6 +66,14 @@ bool find(Engine& engine, std::string* why) {
     return true;
   }
   return false;
+}
+
+void find_if_loaded(Engine& engine) {
+  if (present(engine)) return;
+  const std::uint64_t loads = libraries_loaded();
+  if (engine.loads_without_devices.load(std::memory_order_relaxed) == loads) return;
+  std::string why;
+  if (!find(engine, &why)) engine.loads_without_devices.store(loads, std::memory_order_relaxed);
 }
 
 std::string reject_device_memory(Engine& engine, const void* address) {

@@ -288,6 +288,7 @@ class Engine final : public Context, public ltask::ProgressSource {
   PeerWatch peer_watch CANELE_LOCKED;
   std::shared_ptr<void> exchange CANELE_LOCKED;  ///< api::Exchange, made at first use; never replaced
   std::shared_ptr<void> devices;                 ///< device::Devices, made before `has_devices` is set; never replaced
+  std::atomic<std::uint64_t> loads_without_devices{0};  ///< libraries loaded when devices were last looked for in vain
 
  private:
   friend struct EngineBuilder;

@@ -6,6 +6,7 @@
 #include <canele/canele.h>
 #include <canele/device.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -15,7 +16,7 @@
 
 namespace canele::gpu_test {
 
-inline int failures = 0;
+inline std::atomic<int> failures{0};
 
 /// Counts and prints a failed check, and goes on.
 inline bool expect(bool right, const char* what, int line) {
@@ -77,7 +78,7 @@ struct Job {
     std::uint64_t pageable = 0;
     if (driver().is_fake()) driver().fakeCudaPageable(&pageable);
     EXPECT(pageable == 0);
-    if (failures != 0) std::fprintf(stderr, "rank %d: %d failures\n", rank, failures);
+    if (failures != 0) std::fprintf(stderr, "rank %d: %d failures\n", rank, failures.load());
     return failures == 0 ? 0 : 1;
   }
   void barrier() const { MUST(canele_barrier(session)); }
