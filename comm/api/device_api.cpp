@@ -95,6 +95,23 @@ int canele_device_support(canele_engine_t* engine, int kind) try {
   return caught();
 }
 
+int canele_device_copy(canele_engine_t* engine, const canele_data_t* to, const canele_data_t* from) try {
+  constexpr const char* call = "canele_device_copy";
+  if (engine == nullptr) return missing(call, "engine");
+  int code = check_data(to, call);
+  if (code == CANELE_OK) code = check_data(from, call);
+  if (code != CANELE_OK) return code;
+  if (fork::in_child) return reject_in_child(call);
+  if (to->length != from->length)
+    return error(CANELE_EINVAL, std::string(call) + ": `to` has " + std::to_string(to->length) +
+                                    " bytes; expected: as many as `from`, " + std::to_string(from->length));
+  Engine& e = engine_of(engine);
+  if (!device::present(e)) return error(CANELE_EINVAL, call, "no device is in use (canele_device_support tells why)");
+  return answer_of(device::of(e).copy(*to, *from), call);
+} catch (...) {
+  return caught();
+}
+
 int canele_device_kind_of(canele_engine_t* engine, const void* address, int* kind, int* device) try {
   constexpr const char* call = "canele_device_kind_of";
   if (engine == nullptr) return missing(call, "engine");

@@ -87,6 +87,8 @@ class Devices {
   bool must_wait(const Session& session, int destination, std::uint64_t tag) {
     return order_.must_wait(session, destination, tag);
   }
+  /// Copies data of any kind; blocks until the device has done so.
+  Answer copy(const canele_data_t& to, const canele_data_t& from);
   /// Ends the work of the task: what is still on its way to a device stays there. Called when the engine ends.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
   /// Returns whether no message of device memory is under way.
@@ -94,6 +96,7 @@ class Devices {
 
  private:
   std::unique_ptr<Transfer> make_transfer(Layout&& layout, bool sends, Answer* answer);
+  Answer copy_now(Layout&& layout, const StagingMemory& staging, drivers::CopyDirection direction);
   void begin_copies(Transfer& transfer, std::size_t bytes, drivers::CopyDirection direction);
   void copy_host_pieces(const Transfer& transfer, std::size_t bytes, drivers::CopyDirection direction);
   void mail(Transfer& transfer);

@@ -2,6 +2,7 @@
 //
 // The task that moves messages of device memory on: begins copies, looks at their events, ends requests.
 #include <algorithm>
+#include <utility>
 
 #include "comm/device/devices.hpp"
 #include "comm/protocol/send.hpp"
@@ -104,6 +105,31 @@ void Devices::begin_copies(Transfer& transfer, std::size_t bytes, CopyDirection 
 void Devices::copy_host_pieces(const Transfer& transfer, std::size_t bytes, CopyDirection direction) {
   for (const drivers::MemoryCopy& one : transfer.layout.copies(-1, transfer.staging.base, bytes, direction))
     drivers::copy_by_processor(one);
+}
+
+Answer Devices::copy(const canele_data_t& to, const canele_data_t& from) {
+  Layout target, source;
+  Answer answer = source.describe(memory_.get(), from);
+  if (answer.code == CANELE_OK) answer = target.describe(memory_.get(), to);
+  if (answer.code != CANELE_OK) return answer;
+  const StagingMemory staging = pool_.take(source.length, &answer.why);
+  if (staging.base == nullptr) return {CANELE_ENOMEM, answer.why};
+  answer = copy_now(std::move(source), staging, CopyDirection::to_host);
+  if (answer.code == CANELE_OK) answer = copy_now(std::move(target), staging, CopyDirection::to_device);
+  pool_.give_back(staging);
+  return answer;
+}
+
+/// Copies between a layout and staging memory, and waits for the end.
+Answer Devices::copy_now(Layout&& layout, const StagingMemory& staging, CopyDirection direction) {
+  Transfer transfer;
+  transfer.layout = std::move(layout);
+  transfer.staging = staging;
+  const std::size_t bytes = transfer.layout.length;
+  if (direction == CopyDirection::to_device) copy_host_pieces(transfer, bytes, direction);
+  begin_copies(transfer, bytes, direction);
+  while (!poll(transfer)) engine_.platform.yield();
+  return transfer.error.empty() ? Answer{} : Answer{CANELE_EDEVICE, transfer.error};
 }
 
 /// Returns whether all copies of a transfer have ended.

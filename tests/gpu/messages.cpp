@@ -474,6 +474,22 @@ void other_device_and_kinds() {
   EXPECT(kind == CANELE_MEMORY_HOST && device == -1);
 }
 
+/// Copies within the process, between all kinds.
+void local_copies() {
+  for (const bool from_device : {false, true}) {
+    for (const bool to_device : {false, true}) {
+      Buffer from(from_device, pattern(9000, 3)), to(to_device, std::size_t{9000});
+      const canele_data_t source = canele_data_contiguous(from.data(), 9000);
+      const canele_data_t target = canele_data_contiguous(to.data(), 9000);
+      MUST(canele_device_copy(job->engine, &target, &source));
+      EXPECT(to.read() == pattern(9000, 3));
+    }
+  }
+  char byte = 0;
+  const canele_data_t one = canele_data_contiguous(&byte, 1), none = canele_data_contiguous(&byte, 0);
+  EXPECT(canele_device_copy(job->engine, &one, &none) == CANELE_EINVAL);
+}
+
 int run(int argc, char** argv) {
   static Job made;
   job = &made;
@@ -490,6 +506,7 @@ int run(int argc, char** argv) {
   other_posts();
   other_device_and_kinds();
   rejections();
+  local_copies();
   threads();
   for (unsigned seed = 1; seed <= seeds; ++seed) random_messages(seed);
   job->barrier();

@@ -79,6 +79,11 @@ CANELE_API int canele_device_support(canele_engine_t *engine, int kind);
  * device to *device (-1 for host memory). Either may be NULL. Any thread; does not block. CANELE_EINVAL. */
 CANELE_API int canele_device_kind_of(canele_engine_t *engine, const void *address, int *kind, int *device);
 
+/** Copies `from` to `to`, which have the same length; each may have pieces in host memory and in GPU memory. Blocks
+ * until the device has copied, also in a callback; makes no progress. Not meant for long copies of a program that knows
+ * its device. Any thread. CANELE_EINVAL, CANELE_ENOMEM, CANELE_EDEVICE. */
+CANELE_API int canele_device_copy(canele_engine_t *engine, const canele_data_t *to, const canele_data_t *from);
+
 #ifdef __cplusplus
 }
 #endif

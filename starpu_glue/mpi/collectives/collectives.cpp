@@ -14,6 +14,7 @@
 
 #include "starpu_glue/mpi/collectives/plan.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
+#include "starpu_glue/mpi/core/fast_calls.hpp"
 
 namespace canele::mpi {
 
@@ -113,7 +114,7 @@ int check_own(const How& start, std::size_t sent, std::size_t expected) {
 }
 
 /// Tells whether a count has at most 31 bits, and is not negative. Others take the slow path, which checks lengths.
-[[gnu::always_inline]] inline bool is_small(std::int64_t count) { return count >= 0 && count <= INT_MAX; }
+bool is_small(std::int64_t count) { return count >= 0 && count <= INT_MAX; }
 
 /// Data that the engine can use in place, as most data is: one block of memory.
 struct Block {
@@ -122,10 +123,10 @@ struct Block {
 };
 
 /// Describes `in_a_row` consecutive repetitions of the data as one block. Returns false if they are not one block, or
-/// if an argument is wrong; the slow path finds out which.
+/// if an argument is wrong; the slow path finds out which. The count is small.
 [[gnu::always_inline]] inline bool make_block(const CallBuffer& asked, std::size_t in_a_row, Block* each) {
   const Type* type = find_type(asked.type);
-  if (type == nullptr || !is_small(asked.count) || in_place(asked.memory)) [[unlikely]]
+  if (type == nullptr || in_place(asked.memory)) [[unlikely]]
     return false;
   if (type->dense) [[likely]] {
     *each = {static_cast<char*>(const_cast<void*>(asked.memory)) + type->single.first,
@@ -137,12 +138,12 @@ struct Block {
   return all.contiguous();
 }
 [[gnu::always_inline]] inline bool is_block(const CallBuffer& asked, Block* block) {
-  return make_block(asked, 1, block);
+  return is_direct_count(asked.count) && make_block(asked, 1, block);
 }
 
 /// Checks equal blocks, one for each rank. If two consecutive ones are contiguous, all are.
 [[gnu::always_inline]] inline bool are_blocks(const CallBuffer& asked, Block* each) {
-  return make_block(asked, 2, each);
+  return is_direct_count(asked.count) && make_block(asked, 2, each);
 }
 constexpr bool are_blocks(const CallBufferV&, Block*) { return false; }
 
@@ -157,6 +158,7 @@ int reject_alias() {
 /// Checks that the buffers do not overlap, for equal blocks, if both are contiguous. Data with gaps may share memory.
 int check_apart(const CallBuffer& block, const CallBuffer& all, int ranks) {
   Block one, each;
+  if (!is_small(block.count) || !is_small(all.count)) return MPI_SUCCESS;
   const bool alias = make_block(block, 1, &one) && make_block(all, 2, &each) && lies_in(one, each, ranks);
   return alias && one.length != 0 ? reject_alias() : MPI_SUCCESS;
 }
@@ -381,7 +383,7 @@ struct Reduction {
 /// false if the call has to take the slow path.
 bool is_fast(const Reduction& asked, EngineReduction* engine) {
   const Type* type = find_type(asked.type);
-  if (type == nullptr || !is_small(asked.count) || !type->predefined ||
+  if (type == nullptr || !is_direct_count(asked.count) || !type->predefined ||
       type->size != static_cast<std::size_t>(type->upper))
     return false;
   const canele_operator_t* op = predefined_operator(asked.op, type->basic);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "starpu_glue/mpi/core/device.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
 
@@ -18,7 +19,6 @@ namespace canele::mpi {
 
 constinit CommunicatorPool communicators_pool;
 constinit MarkInUse mark_all_in_use = nullptr;
-constinit std::atomic<Communicator*> world_of_fast_calls{nullptr};
 
 namespace {
 
@@ -33,6 +33,7 @@ constexpr const char* kHints[] = {"mpi_assert_no_any_tag", "mpi_assert_no_any_so
                                   "mpi_assert_allow_overtaking", kStrictOrder};
 
 int open_session(canele_engine_t* engine, const std::string& label, unsigned flags, canele_session_t** session) {
+  note_devices();  // the program may have loaded its GPU library since the last one
   return from_engine(canele_session_open(engine, label.c_str(), flags, session));
 }
 
@@ -249,7 +250,7 @@ int expect_intercommunicator(const Communicator& comm) {
 }
 
 /// Switches the fast path of calls on or off. Release: pairs with the acquire load in fast_world.
-void enable_fast_path(bool enable) { world_of_fast_calls.store(enable ? world() : nullptr, std::memory_order_release); }
+void enable_fast_path(bool enable) { fast_calls.world.store(enable ? world() : nullptr, std::memory_order_release); }
 
 int open_world(canele_engine_t* engine) {
   const int rank = canele_rank(engine);

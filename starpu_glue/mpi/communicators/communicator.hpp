@@ -47,6 +47,7 @@
 #include "starpu_glue/mpi/communicators/group.hpp"
 #include "starpu_glue/mpi/core/attributes.hpp"
 #include "starpu_glue/mpi/core/error_handlers.hpp"
+#include "starpu_glue/mpi/core/fast_calls.hpp"
 #include "starpu_glue/mpi/core/handles.hpp"
 #include "starpu_glue/mpi/infos/info.hpp"
 
@@ -224,10 +225,9 @@ inline Communicator* find_communicator(MPI_Comm handle) {
 /// Returns MPI_COMM_WORLD while MPI runs, else nullptr.
 inline Communicator* world() { return find_communicator(MPI_COMM_WORLD); }
 
-extern constinit std::atomic<Communicator*> world_of_fast_calls;
 /// Returns MPI_COMM_WORLD while MPI runs and no profile is wanted, so that a call has no bookkeeping to do; else
 /// nullptr.
-inline Communicator* fast_world() { return world_of_fast_calls.load(std::memory_order_acquire); }
+inline Communicator* fast_world() { return fast_calls.world.load(std::memory_order_acquire); }
 void enable_fast_path(bool enable);
 
 /// Looks a communicator up like find_communicator, but returns an MPI code and sets the detail.

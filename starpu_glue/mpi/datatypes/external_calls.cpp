@@ -28,6 +28,11 @@ int check_external(MPI_Count bytes, MPI_Count position, MPI_Count size, Argument
   return bytes > 0 ? given({packed}) : MPI_SUCCESS;
 }
 
+int check_on_host(const Payload& payload, const void* packed) {
+  if (payload.is_on_device()) return reject_device_buffer("the data");
+  return check_host_buffer(packed, "the packed data");
+}
+
 }  // namespace
 
 namespace calls {
@@ -39,7 +44,8 @@ int pack_external(const char* datarep, const void* inbuf, MPI_Count incount, Typ
   if (code == MPI_SUCCESS) code = check_external(bytes, *position, outsize, {"outbuf", outbuf});
   if (code != MPI_SUCCESS) return code;
   const Payload payload(inbuf, static_cast<std::size_t>(incount), datatype);
-  code = to_external(payload, incount, datatype, static_cast<char*>(outbuf) + *position);
+  code = check_on_host(payload, outbuf);
+  if (code == MPI_SUCCESS) code = to_external(payload, incount, datatype, static_cast<char*>(outbuf) + *position);
   if (code == MPI_SUCCESS) *position += bytes;
   return code;
 }
@@ -51,7 +57,9 @@ int unpack_external(const char* datarep, const void* inbuf, MPI_Count insize, MP
   if (code == MPI_SUCCESS) code = check_external(bytes, *position, insize, {"inbuf", inbuf});
   if (code != MPI_SUCCESS) return code;
   const Payload payload(outbuf, static_cast<std::size_t>(outcount), datatype);
-  code = from_external(payload, outcount, datatype, static_cast<const char*>(inbuf) + *position);
+  code = check_on_host(payload, inbuf);
+  if (code == MPI_SUCCESS)
+    code = from_external(payload, outcount, datatype, static_cast<const char*>(inbuf) + *position);
   if (code == MPI_SUCCESS) *position += bytes;
   return code;
 }

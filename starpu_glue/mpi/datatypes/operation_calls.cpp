@@ -29,6 +29,8 @@ int reduce_local(const void* inbuf, void* inoutbuf, MPI_Count count, Type& datat
   if (has_data && datatype.predefined) code = given({{"inbuf", inbuf}, {"inoutbuf", inoutbuf}});
   if (code == MPI_SUCCESS && has_data && inbuf == inoutbuf) code = fail(MPI_ERR_BUFFER, "inbuf is also inoutbuf");
   if (code == MPI_SUCCESS) code = check_size(count, datatype);
+  if (code == MPI_SUCCESS && has_data) code = check_host_buffer({const_cast<void*>(inbuf), count, &datatype}, "inbuf");
+  if (code == MPI_SUCCESS && has_data) code = check_host_buffer({inoutbuf, count, &datatype}, "inoutbuf");
   Operator operation;
   if (code == MPI_SUCCESS) code = get_operator(op, datatype, &operation);
   if (code == MPI_SUCCESS) operation.apply(inbuf, inoutbuf, count, datatype);

@@ -32,6 +32,7 @@ bool use_each_directly(std::size_t count, BlockOf block_of, EngineBlocks* engine
     const Payload payload = payload_of(block_of(i));
     if (!payload.contiguous()) return false;
     if (payload.length == 0) continue;
+    if (payload.is_on_device()) return false;
     starts[i] = payload.base + payload.layout.first;
     if (engine->memory == nullptr || starts[i] < engine->memory) engine->memory = starts[i];
   }
@@ -46,7 +47,7 @@ bool use_directly(const Blocks& blocks, EngineBlocks* engine) {
   if (blocks.are_equal()) {
     const Payload payload = payload_of(together(blocks));
     engine->memory = payload.base + payload.layout.first;
-    return payload.contiguous();
+    return payload.contiguous() && !payload.is_on_device();
   }
   const auto block_of = [&](std::size_t i) { return blocks.block(static_cast<int>(i)); };
   const bool is_direct = use_each_directly(static_cast<std::size_t>(blocks.ranks), block_of, engine);
@@ -196,7 +197,7 @@ int Staging::input_slots(const Buffer& elements, const void** engine) {
   *engine = elements.memory;
   if (elements.count == 0) return MPI_SUCCESS;
   *engine = static_cast<const char*>(elements.memory) + slots.shift;
-  if (slots.dense) return MPI_SUCCESS;
+  if (slots.dense && !payload_of(elements).is_on_device()) return MPI_SUCCESS;
   const int code = make_room(slots.pitch * static_cast<std::size_t>(elements.count), &input_);
   if (code != MPI_SUCCESS) return code;
   add_input(elements, input_.get(), true);
@@ -209,7 +210,7 @@ int Staging::output_slots(const Buffer& elements, std::int64_t results, bool fil
   *engine = elements.memory;
   if (elements.count == 0) return MPI_SUCCESS;
   *engine = static_cast<char*>(elements.memory) + slots.shift;
-  if (slots.dense) return MPI_SUCCESS;
+  if (slots.dense && !payload_of(elements).is_on_device()) return MPI_SUCCESS;
   const int code = make_room(slots.pitch * static_cast<std::size_t>(elements.count), &output_);
   if (code != MPI_SUCCESS) return code;
   if (filled) add_input(elements, output_.get(), true);

@@ -32,6 +32,12 @@ int get_buffer(const void* memory, std::int64_t count, MPI_Datatype type, Buffer
   return check_size(count, *found);
 }
 
+int check_host_buffer(const Buffer& buffer, const char* what) {
+  if (!devices_in_use() || buffer.type == nullptr) return MPI_SUCCESS;
+  const Payload payload(buffer.memory, static_cast<std::size_t>(buffer.count), *buffer.type);
+  return payload.is_on_device() ? reject_device_buffer(what) : MPI_SUCCESS;
+}
+
 Buffer bytes_buffer(void* memory, std::size_t length) {
   return {memory, static_cast<std::int64_t>(length), find_type(MPI_BYTE)};
 }

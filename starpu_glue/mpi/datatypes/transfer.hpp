@@ -37,6 +37,9 @@ int check_size(std::int64_t count, const Type& type);
 /// Checks what a call says about its data, and describes it. Returns an MPI code.
 int get_buffer(const void* memory, std::int64_t count, MPI_Datatype type, Buffer* buffer);
 
+/// Returns an error if data is in the memory of a GPU, for calls that take host memory only. `what` names it.
+int check_host_buffer(const Buffer& buffer, const char* what);
+
 /// Returns a buffer of `length` raw bytes.
 Buffer bytes_buffer(void* memory, std::size_t length);
 

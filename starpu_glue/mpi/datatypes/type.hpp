@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "starpu_glue/mpi/core/attributes.hpp"
+#include "starpu_glue/mpi/core/device.hpp"
 #include "starpu_glue/mpi/core/handles.hpp"
 #include "starpu_glue/mpi/core/integers.hpp"
 
@@ -213,10 +214,17 @@ struct Payload {
         length(type.size * count) {}
 
   bool contiguous() const { return layout.contiguous() || length == 0; }
+  /// Returns whether its first byte is in the memory of a GPU.
+  bool is_on_device() const {
+    return devices_in_use() && length != 0 && is_first_on_device();
+  }
   /// Describes the data for the engine; the result refers to *this unless the data is contiguous.
   canele_data_t describe() const;
   /// Writes up to `max` pieces from packed position `offset` on; returns how many.
   int pieces(std::size_t offset, struct iovec* out, int max) const;
+
+ private:
+  [[gnu::cold]] bool is_first_on_device() const;
 };
 
 /// Copy packed bytes [offset, offset + length) between `packed` and the payload's memory.

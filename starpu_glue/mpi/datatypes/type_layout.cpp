@@ -126,7 +126,33 @@ void each_piece(const Payload& payload, std::size_t offset, std::size_t length, 
   }
 }
 
+/// Bytes [offset, ...) of a payload, for the engine.
+struct PackedPart {
+  const Payload& payload;
+  std::size_t offset;
+};
+int part_segments(const void* context, std::size_t offset, struct iovec* out, int max) {
+  const auto& part = *static_cast<const PackedPart*>(context);
+  return part.payload.pieces(part.offset + offset, out, max);
+}
+
+/// Copies between a payload and packed bytes if one of them is in device memory. Else returns false.
+bool copied_by_device(const Payload& payload, std::size_t offset, std::size_t length, void* packed, bool packs) {
+  if (!payload.is_on_device() && !is_on_device(packed)) return false;
+  if (length == 0) return true;
+  const PackedPart part{payload, offset};
+  const canele_data_t bytes = canele_data_contiguous(packed, length);
+  const canele_data_t typed = canele_data_segments(part_segments, &part, length);
+  packs ? copy_by_device(bytes, typed) : copy_by_device(typed, bytes);
+  return true;
+}
+
 }  // namespace
+
+bool Payload::is_first_on_device() const {
+  struct iovec first;
+  return pieces(0, &first, 1) != 0 && is_device_memory(first.iov_base);
+}
 
 int Payload::pieces(std::size_t offset, struct iovec* out, int max) const {
   Collector collector{out, max};
@@ -145,6 +171,8 @@ canele_data_t Payload::describe() const {
 }
 
 void pack(const Payload& payload, std::size_t offset, std::size_t length, void* packed) {
+  if (copied_by_device(payload, offset, length, packed, true)) [[unlikely]]
+    return;
   char* out = static_cast<char*>(packed);
   each_piece(payload, offset, length, [&out](const void* memory, std::size_t bytes) {
     std::memcpy(out, memory, bytes);
@@ -153,6 +181,8 @@ void pack(const Payload& payload, std::size_t offset, std::size_t length, void* 
 }
 
 void unpack(const Payload& payload, std::size_t offset, std::size_t length, const void* packed) {
+  if (copied_by_device(payload, offset, length, const_cast<void*>(packed), false)) [[unlikely]]
+    return;
   const char* in = static_cast<const char*>(packed);
   each_piece(payload, offset, length, [&in](void* memory, std::size_t bytes) {
     std::memcpy(memory, in, bytes);

@@ -5,16 +5,20 @@
 // Called from any thread. MPI_Finalize may be called by another thread than MPI_Init, as StarPU does. Any number of
 // threads may call at any time. The thread level reported as provided is nevertheless the one asked for, as MPI
 // requires, and MPI_THREAD_SINGLE after MPI_Init.
+#include <dlfcn.h>
 #include <mpi-ext.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
 #include "starpu_glue/mpi/communicators/call.hpp"
 #include "starpu_glue/mpi/communicators/communicator.hpp"
+#include "starpu_glue/mpi/core/device.hpp"
 #include "starpu_glue/mpi/core/output.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
 #include "starpu_glue/mpi/environment/start.hpp"
@@ -25,6 +29,27 @@ namespace {
 bool is_thread_level(int level) {
   return level == MPI_THREAD_SINGLE || level == MPI_THREAD_FUNNELED || level == MPI_THREAD_SERIALIZED ||
          level == MPI_THREAD_MULTIPLE;
+}
+
+/// Returns whether StarPU is in this process, and sends one message to many ranks itself (its cooperative sends). It
+/// then reads main memory also if the data is valid on a device only, and would send stale data.
+bool starpu_reads_main_memory() {
+  const char* const setting = std::getenv("STARPU_MPI_COOP_SENDS");
+  const bool cooperates = setting == nullptr || std::strcmp(setting, "0") != 0;
+  return cooperates && dlsym(RTLD_DEFAULT, "starpu_mpi_isend_detached") != nullptr;
+}
+
+/// Returns whether the program may hand over buffers of CUDA devices.
+bool query_cuda_support() {
+  if (!note_devices()) return false;
+  if (!starpu_reads_main_memory()) return true;
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true, std::memory_order_relaxed)) {
+    warn(
+        "MPIX_Query_cuda_support answers 0 to StarPU: its cooperative sends take data of a GPU from main memory, which "
+        "may be old; expected for GPU memory in messages: STARPU_MPI_COOP_SENDS=0");
+  }
+  return false;
 }
 
 }  // namespace
@@ -150,5 +175,6 @@ extern "C" int PMPI_Get_library_version(char* version, int* length) {
 }
 CANELE_MPI_NAME(Get_library_version);
 
-extern "C" int MPIX_Query_cuda_support(void) { return 0; }
+extern "C" int MPIX_Query_cuda_support(void) { return query_cuda_support() ? 1 : 0; }
 extern "C" int MPIX_Query_hip_support(void) { return 0; }
+extern "C" int MPIX_Query_rocm_support(void) { return 0; }

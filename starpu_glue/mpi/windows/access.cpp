@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "starpu_glue/mpi/core/device.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/datatypes/operation.hpp"
 #include "starpu_glue/mpi/messages/request.hpp"
@@ -59,6 +60,7 @@ int transfer(Window& window, PostFunction post, const OriginData& origin, const 
              AccessRequest* request) {
   Buffer buffer;
   int code = get_buffer(origin.memory, origin.count, origin.type, &buffer);
+  if (code == MPI_SUCCESS) code = check_host_buffer(buffer, "the origin");
   Place place;
   if (code == MPI_SUCCESS) code = place.find(window, target, Cut::bytes);
   if (code != MPI_SUCCESS || place.target() == nullptr) return code;
@@ -192,7 +194,9 @@ int get(Window& window, const OriginData& origin, const TargetData& target, Acce
 
 int fetch_and_op(Window& window, const void* origin, void* result, const TargetData& target, MPI_Op op) {
   Element element;
-  const int code = find_element(window, target, &element);
+  int code = find_element(window, target, &element);
+  if (code == MPI_SUCCESS && op != MPI_NO_OP) code = check_host_buffer(origin, "the origin");
+  if (code == MPI_SUCCESS) code = check_host_buffer(result, "the result");
   if (code != MPI_SUCCESS || element.place.target() == nullptr) return code;
   canele_atomic_operation operation{};
   if (!find_word_operation(op, element.place.type(), &operation) || element.offset % element.size != 0) {
@@ -205,7 +209,10 @@ int fetch_and_op(Window& window, const void* origin, void* result, const TargetD
 
 int compare_and_swap(Window& window, const void* origin, const void* compare, void* result, const TargetData& target) {
   Element element;
-  const int code = find_element(window, target, &element);
+  int code = find_element(window, target, &element);
+  if (code == MPI_SUCCESS) code = check_host_buffer(origin, "the origin");
+  if (code == MPI_SUCCESS) code = check_host_buffer(compare, "the value to compare with");
+  if (code == MPI_SUCCESS) code = check_host_buffer(result, "the result");
   if (code != MPI_SUCCESS) return code;
   if (!can_be_compared(element.place.type()))
     return fail(MPI_ERR_TYPE, "%s cannot be compared; expected: an integer, a logical type or MPI_BYTE",

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 
+#include "starpu_glue/mpi/core/device.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
 #include "starpu_glue/mpi/datatypes/operation.hpp"
@@ -64,8 +65,10 @@ int read_call(Window& window, const OriginData& origin, const OriginData* result
   int code = get_buffer(nullptr, target.count, target.type, &there);
   if (code == MPI_SUCCESS && op != MPI_NO_OP)
     code = get_buffer(origin.memory, origin.count, origin.type, &call->origin);
+  if (code == MPI_SUCCESS) code = check_host_buffer(call->origin, "the origin");
   if (code == MPI_SUCCESS && result != nullptr)
     code = get_buffer(result->memory, result->count, result->type, &call->result);
+  if (code == MPI_SUCCESS) code = check_host_buffer(call->result, "the result");
   for (const Buffer* const buffer : {&there, &call->origin, &call->result}) {
     if (code == MPI_SUCCESS && buffer->type != nullptr && buffer->size() != 0)
       code = check_elements(*buffer, &call->element_type);

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "starpu_glue/mpi/core/fast_calls.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
 #include "starpu_glue/mpi/datatypes/type.hpp"
 #include "starpu_glue/mpi/windows/direct.hpp"
@@ -39,7 +40,7 @@ class FastAccess {
   /// Finds the data in the target's part. Returns false if not all of it is there.
   bool has_data(MPI_Datatype type, MPI_Count count, MPI_Aint displacement) {
     type_ = types_pool.find(type);
-    if (type_ == nullptr || !type_->dense || count < 0) return false;
+    if (type_ == nullptr || !type_->dense || !is_direct_count(count)) return false;
     const WindowCard& card = target_->card;
     length_ = type_->size * static_cast<std::size_t>(count);
     std::int64_t begin = 0;
