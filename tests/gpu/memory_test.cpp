@@ -35,6 +35,13 @@ std::unique_ptr<Memory> open_memory() {
   return memory;
 }
 
+/// Returns how often a function of the fake driver was called; 0 for a real one.
+std::uint64_t calls_of(const char* function) {
+  std::uint64_t count = 0;
+  if (driver().is_fake()) driver().fakeCudaCalls(function, &count);
+  return count;
+}
+
 /// Polls until the copies have ended. Returns their error.
 std::string wait_for(Memory& memory, drivers::PendingCopy* pending) {
   std::string error;
@@ -227,6 +234,7 @@ TEST_F(CudaMemoryTest, LeavesTheProgramsContextCurrent) {
 
 TEST_F(CudaMemoryTest, NamesDeviceAndFunctionOfAnError) {
   if (!driver().is_fake()) GTEST_SKIP() << "needs scripted errors";
+  const std::uint64_t made = calls_of("cuEventCreate"), destroyed = calls_of("cuEventDestroy_v2");
   const DeviceMemory device(64);
   std::byte* const host = pinned(64);
   EXPECT_EQ(copy(CopyDirection::to_host, {{host, device.data(), 64}}, device.data()), "");
@@ -241,6 +249,8 @@ TEST_F(CudaMemoryTest, NamesDeviceAndFunctionOfAnError) {
   EXPECT_NE(current, nullptr);
   EXPECT_EQ(copy(CopyDirection::to_host, {{host, device.data(), 64}}, device.data()), "");
   memory->free_pinned(host);
+  memory.reset();
+  EXPECT_EQ(calls_of("cuEventDestroy_v2") - destroyed, calls_of("cuEventCreate") - made);  // also of failed copies
 }
 
 TEST_F(CudaMemoryTest, PinsMemoryOfTheProgram) {
@@ -292,6 +302,12 @@ TEST(CudaImport, DISABLED_OtherProcess) {
   use_device(0);
   const std::unique_ptr<Memory> memory = open_memory();
   std::byte *first = nullptr, *second = nullptr;
+  MemoryExport wrong = exported;
+  wrong.size = wrong.offset = std::uint64_t{1} << 30;
+  const std::uint64_t before = calls_of("cuIpcCloseMemHandle");
+  EXPECT_NE(memory->open(wrong, 0, &first), "");
+  const std::uint64_t unmapped = driver().is_fake() ? 1 : 0;
+  EXPECT_EQ(calls_of("cuIpcCloseMemHandle"), before + unmapped);
   ASSERT_EQ(memory->open(exported, 0, &first), "");
   ASSERT_EQ(memory->open(exported, 0, &second), "");
   EXPECT_EQ(first, second);

@@ -188,10 +188,16 @@ CopyState CudaMemory::poll(PendingCopy* copies, std::string* error) {
     if (result != success && raw->error.empty()) raw->error = fault(raw->lane->device, "cuEventQuery", result);
   }
   std::unique_ptr<CudaCopy> pending(raw);
-  const CopyState state = pending->error.empty() ? CopyState::done : CopyState::failed;
   *error = pending->error;
-  if (state == CopyState::done) give_back(std::move(pending));
-  return state;
+  if (pending->error.empty()) {
+    give_back(std::move(pending));
+    return CopyState::done;
+  }
+  if (pending->event != nullptr) {
+    const Current current(functions_, pending->lane->context);
+    if (current.result() == success) functions_.cuEventDestroy_v2(pending->event);
+  }
+  return CopyState::failed;
 }
 
 /// Keeps a record for the next copies. One that has failed is not used again.

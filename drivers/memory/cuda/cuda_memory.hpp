@@ -68,6 +68,8 @@ class CudaMemory final : public Memory {
     int opens;
   };
 
+  using Imports = std::map<std::string, Import>;  ///< by the bytes of the handle
+
   std::string fault(int device, const char* call, Result result) const;
   Context primary_of(int device, std::string* error);
   Context any_context(std::string* error);
@@ -77,6 +79,7 @@ class CudaMemory final : public Memory {
   Result begin(const Lane& lane, CopyDirection direction, std::span<const MemoryCopy> copies, const CopyOrder& order,
                const char** call);
   void give_back(std::unique_ptr<CudaCopy> pending);
+  void unmap(Imports::iterator import);
   void release();
 
   const Functions functions_;
@@ -84,7 +87,7 @@ class CudaMemory final : public Memory {
   std::mutex mutex_;
   std::map<int, Context> primaries_;
   std::map<Context, std::unique_ptr<Lane>> lanes_;
-  std::map<std::string, Import> imports_;  ///< by the bytes of the handle
+  Imports imports_;
 };
 
 }  // namespace canele::drivers::cuda

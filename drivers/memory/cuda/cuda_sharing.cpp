@@ -100,8 +100,10 @@ std::string CudaMemory::open(const MemoryExport& exported, int device, std::byte
     known = imports_.insert({key, {reinterpret_cast<std::byte*>(pointer), context, 0}}).first;
   }
   MemoryPlace mapped;
-  if (!locate(known->second.base, &mapped) || exported.offset > mapped.size)
+  if (!locate(known->second.base, &mapped) || exported.offset > mapped.size) {
+    if (known->second.opens == 0) unmap(known);
     return "CUDA: an export names bytes beyond the memory that it maps";
+  }
   ++known->second.opens;
   *address = known->second.base + exported.offset;
   return "";
@@ -112,12 +114,16 @@ void CudaMemory::close(std::byte* address) {
   for (auto one = imports_.begin(); one != imports_.end(); ++one) {
     MemoryPlace mapped;
     if (!locate(one->second.base, &mapped) || address < mapped.base || address > mapped.base + mapped.size) continue;
-    if (--one->second.opens > 0) return;
-    const Current current(functions_, one->second.context);
-    if (current.result() == success) functions_.cuIpcCloseMemHandle(reinterpret_cast<DevicePtr>(one->second.base));
-    imports_.erase(one);
+    if (--one->second.opens == 0) unmap(one);
     return;
   }
+}
+
+/// Ends the mapping of an import. Called under the mutex.
+void CudaMemory::unmap(Imports::iterator import) {
+  const Current current(functions_, import->second.context);
+  if (current.result() == success) functions_.cuIpcCloseMemHandle(reinterpret_cast<DevicePtr>(import->second.base));
+  imports_.erase(import);
 }
 
 }  // namespace canele::drivers::cuda
