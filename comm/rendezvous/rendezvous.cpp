@@ -255,7 +255,8 @@ bool kernel_copies(const Context& context, const Peer& peer, const Request& requ
     const bool sends_too = context.sends.used() != 0;
     const bool pays_longer = sends_too || request.data.length > RtrTable::longest_for_one;
     const float ratio = pays_longer && !is_awaited_operand(context, request) ? 2 : 1;
-    const bool pays = peer.rail->instance->copy_costs.kernel_pays(request.data.length, ratio);
+    const bool alone = context.transfers.used() == 0 && context.large.active_copies == 0;
+    const bool pays = peer.rail->instance->copy_costs.kernel_pays(request.data.length, ratio, alone);
     return CANELE_BUGGIFY(other_copy) ? !pays : pays;
   }
   const std::size_t from = rma_min_for(context, peer);

@@ -9,16 +9,17 @@
 
 namespace canele::comm {
 
-bool CopyCosts::kernel_pays(std::uint64_t length, float ratio) {
+bool CopyCosts::kernel_pays(std::uint64_t length, float ratio, bool alone) {
   // What a stream takes beside its copies, in bytes: its first piece is copied twice, one after the other, and the
   // sender has to be asked.
-  constexpr std::uint64_t start = 32 * 1024;
+  const std::uint64_t start = alone ? 32 * 1024 : 0;
   SizeClass& size = class_of(length);
   ++size.messages;
   if (!size.kernel.known()) return true;
   if (!stream_.known()) return length > longest_tried;
   const bool pays = size.kernel.time_of(length) <= ratio * stream_.time_of(length + start);
   const bool tries_other = is_trial(size.messages) && (!pays || length <= longest_tried);
+  if (tries_other && pays) timed_pieces_ = tried;
   return pays != tries_other;
 }
 
@@ -40,8 +41,19 @@ void CopyCosts::piece_copied(std::uint64_t bytes, std::uint64_t ns) {
   if (bytes >= shortest) stream_.add(bytes, ns);
 }
 
+bool CopyCosts::times_piece() {
+  if (!stream_.known()) return true;
+  if (timed_pieces_ > 0) {
+    --timed_pieces_;
+    return true;
+  }
+  return ++pieces_ % 8 == 0;
+}
+
 /// The first measurements count by the least of them: they meet cold caches and pages without memory. A later one moves
-/// the rate by an eighth, and one in which the thread lost its core does not count for more than four.
+/// the rate by an eighth if it is longer, and one in which the thread lost its core does not count for more than four.
+/// A shorter one moves the rate by half, because nothing makes a copy quicker than it is. Else a way whose first costs
+/// were those of cold memory would be taken so seldom that its memory stays cold.
 void CopyCosts::Rate::add(std::uint64_t bytes, std::uint64_t ns) {
   const float now = static_cast<float>(ns) / static_cast<float>(bytes);
   if (samples_ < enough) {
@@ -49,7 +61,8 @@ void CopyCosts::Rate::add(std::uint64_t bytes, std::uint64_t ns) {
     ++samples_;
     return;
   }
-  ns_per_byte_ += (std::min(now, 4 * ns_per_byte_) - ns_per_byte_) / 8;
+  const float step = std::min(now, 4 * ns_per_byte_) - ns_per_byte_;
+  ns_per_byte_ += step < 0 ? step / 2 : step / 8;
 }
 
 CopyCosts::SizeClass& CopyCosts::class_of(std::uint64_t length) {

@@ -32,13 +32,14 @@ class CopyCosts {
   static constexpr std::uint32_t first_trial = 32;
 
   /// Returns true if the kernel's copy of a message takes at most `ratio` times as long as a stream, as far as is
-  /// known, or if it should be tried. Counts the message.
-  bool kernel_pays(std::uint64_t length, float ratio);
+  /// known, or if it should be tried. Counts the message. alone: no other large message is under way, whose copies
+  /// would hide the start of a stream.
+  bool kernel_pays(std::uint64_t length, float ratio, bool alone);
 
   /// Notes the duration of a copy by the kernel: of `bytes` of a message of `length` bytes.
   void kernel_copied(std::uint64_t length, std::uint64_t bytes, std::uint64_t ns);
-  /// Returns whether the copy of the next piece is to be timed: the clock would cost too much for each.
-  bool times_piece() { return stream_.known() ? ++pieces_ % 8 == 0 : true; }
+  /// Returns whether the copy of the next piece is to be timed: all of a trial, else a few, since the clock costs time.
+  bool times_piece();
   /// Notes the duration of the copy of a piece out of a shared buffer.
   void piece_copied(std::uint64_t bytes, std::uint64_t ns);
 
@@ -67,6 +68,7 @@ class CopyCosts {
   std::array<SizeClass, class_count> classes_;
   Rate stream_;
   std::uint32_t pieces_ = 0;
+  std::uint32_t timed_pieces_ = 0;  ///< number of next pieces that are timed
 };
 
 }  // namespace canele::comm
