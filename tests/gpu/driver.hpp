@@ -16,6 +16,10 @@
 
 #include "tests/gpu/cuda_test_api.hpp"
 
+#ifndef CANELE_FAKE_CUDA  // the tests' CMakeLists.txt tells where the fake driver is
+#define CANELE_FAKE_CUDA "libcuda.so.1"
+#endif
+
 namespace canele::gpu_test {
 
 struct Driver : Functions {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What calls on the fast path read first, together in one cache line. Written seldom.
+// What calls on the fast path read first, together in one cache line. Any thread reads; it is written seldom.
 #pragma once
 
 #include <atomic>

@@ -215,9 +215,7 @@ struct Payload {
 
   bool contiguous() const { return layout.contiguous() || length == 0; }
   /// Returns whether its first byte is in the memory of a GPU.
-  bool is_on_device() const {
-    return devices_in_use() && length != 0 && is_first_on_device();
-  }
+  bool is_on_device() const { return devices_in_use() && length != 0 && is_first_on_device(); }
   /// Describes the data for the engine; the result refers to *this unless the data is contiguous.
   canele_data_t describe() const;
   /// Writes up to `max` pieces from packed position `offset` on; returns how many.

@@ -14,6 +14,7 @@
 //    --fork            2 ranks: the child of rank 0 calls each function, then the ranks exchange messages
 #include <canele/active_message.h>
 #include <canele/collectives.h>
+#include <canele/device.h>
 #include <canele/job.h>
 #include <canele/log.h>
 #include <canele/one_sided.h>
@@ -240,6 +241,19 @@ void add_posts() {
   ADD(refused, canele_completion_counter_wait, world.engine, counter, std::uint64_t{1}, std::uint64_t{0});
 }
 
+/// Without a device.
+void add_devices() {
+  static canele_data_t to = canele_data_contiguous(world.bytes, 8), from = to;
+  static canele_device_piece_t piece = {world.bytes, 8, 1, 0, CANELE_MEMORY_AUTO, 0};
+  static canele_device_data_t all = {sizeof all, &piece, 1, nullptr, nullptr};
+  static int kind = 0, device = 0;
+  ADD(harmless, canele_data_device, Optional<canele_device_data_t*>{&all});
+  ADD(refused, canele_device_support, world.engine, Any<int>{CANELE_MEMORY_HOST});
+  ADD(refused, canele_device_kind_of, world.engine, Optional<void*>{world.bytes}, Optional<int*>{&kind},
+      Optional<int*>{&device});
+  ADD(refused, canele_device_copy, world.engine, &to, &from);
+}
+
 void add_log() { ADD(harmless, canele_on_log, Optional<canele_log_fn>{nullptr}, Optional<void*>{nullptr}); }
 
 void add_wakeups() {
@@ -393,6 +407,7 @@ void add_all() {
   add_one_sided();
   add_completion();
   add_wakeups();
+  add_devices();
   add_log();
   add_observation();
   add_collectives();
