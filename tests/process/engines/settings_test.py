@@ -60,10 +60,12 @@ WRONG = {
     "EXPERT_OFI_MULTI_RECV": CHOICE,
     "OFI_PEER_TIMEOUT": NUMBER,
     "HANG_REPORT": NUMBER,
+    "GPU": (*CHOICE, "on"),
+    "EXPERT_GPU_STAGING": NUMBER,
     "EXPERT_FAULT": ("flip-byte", "zzz:1"),
 }
 # Any text may be valid: whether it is shows when a driver looks for it, or when a warning says that it does not exist.
-FREE = {"DRIVER_PATH", "SAMPLES", "TCP_INTERFACE", "OFI_PROVIDER", "OFI_DOMAIN"}
+FREE = {"EXPERT_GPU_LIBRARY", "DRIVER_PATH", "SAMPLES", "TCP_INTERFACE", "OFI_PROVIDER", "OFI_DOMAIN"}
 
 
 def start(command, **environment):
