@@ -225,6 +225,16 @@ struct Payload {
   [[gnu::cold]] bool is_first_on_device() const;
 };
 
+/// Bytes [from, from + length) of the packed data. The payload must live as long as the slice.
+struct PayloadSlice {
+  const Payload* payload = nullptr;
+  std::size_t from = 0;
+  std::size_t length = 0;
+
+  /// Describes the data for the engine; the result refers to *this unless the payload is contiguous.
+  canele_data_t describe() const;
+};
+
 /// Copy packed bytes [offset, offset + length) between `packed` and the payload's memory.
 void pack(const Payload& payload, std::size_t offset, std::size_t length, void* packed);
 void unpack(const Payload& payload, std::size_t offset, std::size_t length, const void* packed);

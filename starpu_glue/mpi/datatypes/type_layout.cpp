@@ -126,23 +126,27 @@ void each_piece(const Payload& payload, std::size_t offset, std::size_t length, 
   }
 }
 
-/// Bytes [offset, ...) of a payload, for the engine.
-struct PackedPart {
-  const Payload& payload;
-  std::size_t offset;
-};
-int part_segments(const void* context, std::size_t offset, struct iovec* out, int max) {
-  const auto& part = *static_cast<const PackedPart*>(context);
-  return part.payload.pieces(part.offset + offset, out, max);
+/// The engine asks for the pieces of a slice.
+int slice_segments(const void* context, std::size_t offset, struct iovec* out, int max) {
+  const auto& slice = *static_cast<const PayloadSlice*>(context);
+  const int count = slice.payload->pieces(slice.from + offset, out, max);
+  std::size_t left = slice.length - offset;
+  for (int i = 0; i < count; ++i) {
+    if (out[i].iov_len >= left) {  // the payload goes on, the slice does not
+      out[i].iov_len = left;
+      return i + 1;
+    }
+    left -= out[i].iov_len;
+  }
+  return count;
 }
 
 /// Copies between a payload and packed bytes if one of them is in device memory. Else returns false.
 bool copied_by_device(const Payload& payload, std::size_t offset, std::size_t length, void* packed, bool packs) {
   if (!payload.is_on_device() && !is_on_device(packed)) return false;
   if (length == 0) return true;
-  const PackedPart part{payload, offset};
-  const canele_data_t bytes = canele_data_contiguous(packed, length);
-  const canele_data_t typed = canele_data_segments(part_segments, &part, length);
+  const PayloadSlice slice{&payload, offset, length};
+  const canele_data_t bytes = canele_data_contiguous(packed, length), typed = slice.describe();
   packs ? copy_by_device(bytes, typed) : copy_by_device(typed, bytes);
   return true;
 }
@@ -168,6 +172,12 @@ canele_data_t Payload::describe() const {
   data.segments = payload_segments;
   data.context = this;
   return data;
+}
+
+canele_data_t PayloadSlice::describe() const {
+  if (length == 0) return {0, nullptr, nullptr, nullptr};
+  if (payload->contiguous()) return {length, payload->base + payload->layout.first + from, nullptr, nullptr};
+  return {length, nullptr, slice_segments, this};
 }
 
 void pack(const Payload& payload, std::size_t offset, std::size_t length, void* packed) {

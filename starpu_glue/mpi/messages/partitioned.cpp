@@ -71,27 +71,9 @@ void PartitionedWork::make_pieces() {
   for (std::size_t i = 0; i < outline_.pieces; ++i) {
     Piece& piece = pieces_[i];
     piece.work = this;
-    piece.begin = std::min(outline_.begin(i), data_.length);
-    piece.length = std::min(outline_.end(i), data_.length) - piece.begin;
+    const std::size_t begin = std::min(outline_.begin(i), data_.length);
+    piece.data = {&data_, begin, std::min(outline_.end(i), data_.length) - begin};
   }
-}
-
-canele_data_t PartitionedWork::describe_piece(const Piece& piece) const {
-  if (piece.length == 0) return {0, nullptr, nullptr, nullptr};
-  if (data_.contiguous()) return {piece.length, data_.base + data_.layout.first + piece.begin, nullptr, nullptr};
-  return {piece.length, nullptr, segments, &piece};
-}
-
-int PartitionedWork::segments(const void* piece, std::size_t offset, struct iovec* out, int max) {
-  const auto& self = *static_cast<const Piece*>(piece);
-  const int found = self.work->data_.pieces(self.begin + offset, out, max);
-  std::size_t left = self.length - offset;
-  for (int i = 0; i < found; ++i) {
-    out[i].iov_len = std::min(out[i].iov_len, left);
-    left -= out[i].iov_len;
-    if (left == 0) return i + 1;
-  }
-  return found;
 }
 
 void PartitionedWork::ended(int error) {
@@ -197,7 +179,7 @@ int PartitionedSend::make_ready(int first, int last) {
 
 void PartitionedSend::send(std::size_t index) {
   Piece& piece = pieces_[index];
-  const canele_data_t data = describe_piece(piece);
+  const canele_data_t data = piece.data.describe();
   if (is_whole_) return send_whole(data);
   const canele_post_options_t options = call_back(on_end, &piece);
   const int error = canele_post_send(session_, peer_.world_rank, tag_of(index + 1), &data, &options, &piece.engine);
@@ -215,7 +197,7 @@ void PartitionedSend::send_whole(const canele_data_t& data) {
 // ---- receives
 
 int PartitionedReceive::start_whole() {
-  const canele_data_t data = describe_piece(pieces_[0]);
+  const canele_data_t data = pieces_[0].data.describe();
   return from_engine(
       canele_irecv_data(session_, peer_.world_rank, tag_of(1), CANELE_TAG_EXACT, &data, &request_->engine));
 }
@@ -253,7 +235,7 @@ void PartitionedReceive::post_pieces() {
   expect(outline_.pieces);
   for (std::size_t i = 0; i < outline_.pieces; ++i) {
     Piece& piece = pieces_[i];
-    const canele_data_t data = describe_piece(piece);
+    const canele_data_t data = piece.data.describe();
     const canele_post_options_t options = call_back(on_end, &piece);
     const int error = canele_post_receive(session_, peer_.world_rank, tag_of(i + 1), CANELE_TAG_EXACT, &data, &options,
                                           &piece.engine);

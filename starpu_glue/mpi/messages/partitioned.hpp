@@ -76,7 +76,7 @@ class PartitionedWork : public Work {
   struct Piece {
     canele_request_t engine{};
     PartitionedWork* work = nullptr;
-    std::size_t begin = 0, length = 0;  ///< its place in the packed data
+    PayloadSlice data;
     std::atomic<bool> has_ended{false};
     std::atomic<int> missing{0};  ///< partitions that are not ready
   };
@@ -87,7 +87,6 @@ class PartitionedWork : public Work {
   virtual int start_whole() = 0;
   /// Makes the pieces for the outline. Throws std::bad_alloc.
   void make_pieces();
-  canele_data_t describe_piece(const Piece& piece) const;
   /// Counts a message that will end. Called before the message that keeps the count up has ended.
   void expect(std::size_t messages) { pending_.fetch_add(messages, std::memory_order_relaxed); }
   /// Called when a message has ended, or could not be posted (`error`).
@@ -111,8 +110,6 @@ class PartitionedWork : public Work {
   canele_request_t outline_request_{};
 
  private:
-  static int segments(const void* piece, std::size_t offset, struct iovec* out, int max);
-
   std::uint64_t tags_ = 0;
   std::atomic<std::size_t> pending_{0};  ///< messages that have not ended, and one while they are posted
   std::atomic<int> error_{CANELE_OK};    ///< the first error of a start

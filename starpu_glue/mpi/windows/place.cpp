@@ -12,21 +12,6 @@
 namespace canele::mpi {
 namespace {
 
-/// The engine asks for the pieces of a slice.
-int slice_segments(const void* context, std::size_t offset, struct iovec* out, int max) {
-  const auto& slice = *static_cast<const DataSlice*>(context);
-  const int count = slice.payload->pieces(slice.from + offset, out, max);
-  std::size_t left = slice.length - offset;
-  for (int i = 0; i < count; ++i) {
-    if (out[i].iov_len >= left) {  // the payload goes on, the slice does not
-      out[i].iov_len = left;
-      return i + 1;
-    }
-    left -= out[i].iov_len;
-  }
-  return count;
-}
-
 /// Keeps the description of data with gaps in the window. If there are too many, waits for the operations that use
 /// them: the memory of a window stays bounded.
 KeptData* keep(Window& window, int rank, const Buffer& buffer, const Payload& payload) {
@@ -181,8 +166,8 @@ Source::Source(Window& window, int rank, const Buffer& buffer)
 canele_data_t Source::part(std::size_t from, std::size_t length) {
   if (kept_ == nullptr) return {length, payload_.base + payload_.layout.first + from, nullptr, nullptr};
   if (from == 0 && length == payload_.length) return kept_->payload.describe();
-  kept_->slices.push_back(std::make_unique<DataSlice>(DataSlice{&kept_->payload, from, length}));
-  return canele_data_segments(slice_segments, kept_->slices.back().get(), length);
+  kept_->slices.push_back(std::make_unique<PayloadSlice>(PayloadSlice{&kept_->payload, from, length}));
+  return kept_->slices.back()->describe();
 }
 
 void Source::posted(Window& window) {

@@ -98,13 +98,6 @@ struct WindowTarget {
 /// What allows operations of this rank.
 enum class Epoch : std::uint8_t { none, fence, start, lock, lock_all };
 
-/// Part of data with gaps, for an operation on one block of the target.
-struct DataSlice {
-  const Payload* payload;
-  std::size_t from;
-  std::size_t length;
-};
-
 /// Data with gaps that operations refer to until they are over.
 struct KeptData {
   KeptData(int of_rank, const Payload& data, Type& of_type) : rank(of_rank), payload(data), type(of_type) {
@@ -118,7 +111,7 @@ struct KeptData {
   bool is_posted = false;  ///< all of the operations are posted: a flush ends them
   Payload payload;
   Type& type;
-  std::vector<std::unique_ptr<DataSlice>> slices;
+  std::vector<std::unique_ptr<PayloadSlice>> slices;  ///< parts, for operations on one block of the target
 };
 
 /// Notifications of one kind that come to this rank.
