@@ -85,15 +85,15 @@ void Devices::serve() {
 void Devices::take_mail(Transfer& transfer) {
   if (transfer.ended) return free(transfer);
   if (transfer.sends) return copying_.push_back(&transfer);
-  copy_host_pieces(transfer, transfer.bytes, CopyDirection::to_device);
   begin_copies(transfer, transfer.bytes, CopyDirection::to_device);
   copying_.push_back(&transfer);
 }
 
-/// Begins the copies between devices and staging memory. Errors come out of poll().
+/// Copies the pieces in host memory, and begins the copies between devices and staging memory. Errors come out of
+/// poll().
 void Devices::begin_copies(Transfer& transfer, std::size_t bytes, CopyDirection direction) {
   const Layout& layout = transfer.layout;
-  if (direction == CopyDirection::to_host) copy_host_pieces(transfer, bytes, direction);
+  copy_host_pieces(transfer, bytes, direction);
   for (std::size_t i = 0; i < layout.places.size(); ++i) {
     const auto copies = layout.copies(static_cast<int>(i), transfer.staging.base, bytes, direction);
     const bool last = i + 1 == layout.places.size();
@@ -125,9 +125,7 @@ Answer Devices::copy_now(Layout&& layout, const StagingMemory& staging, CopyDire
   Transfer transfer;
   transfer.layout = std::move(layout);
   transfer.staging = staging;
-  const std::size_t bytes = transfer.layout.length;
-  if (direction == CopyDirection::to_device) copy_host_pieces(transfer, bytes, direction);
-  begin_copies(transfer, bytes, direction);
+  begin_copies(transfer, transfer.layout.length, direction);
   while (!poll(transfer)) engine_.platform.yield();
   return transfer.error.empty() ? Answer{} : Answer{CANELE_EDEVICE, transfer.error};
 }
