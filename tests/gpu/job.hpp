@@ -6,25 +6,15 @@
 #include <canele/canele.h>
 #include <canele/device.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
 
-#include "tests/gpu/driver.hpp"
+#include "tests/gpu/checks.hpp"
 
 namespace canele::gpu_test {
 
-inline std::atomic<int> failures{0};
-
-/// Counts and prints a failed check, and goes on.
-inline bool expect(bool right, const char* what, int line) {
-  if (right) return true;
-  if (++failures <= 20) std::fprintf(stderr, "line %d: not so: %s (%s)\n", line, what, canele_error_detail());
-  return false;
-}
-#define EXPECT(condition) canele::gpu_test::expect((condition), #condition, __LINE__)
 /// Ends the process if a call fails.
 #define MUST(call)                                                                               \
   do {                                                                                           \
@@ -75,11 +65,7 @@ struct Job {
   int end() {
     MUST(canele_session_close(session));
     MUST(canele_finalize(engine));
-    std::uint64_t pageable = 0;
-    if (driver().is_fake()) driver().fakeCudaPageable(&pageable);
-    EXPECT(pageable == 0);
-    if (failures != 0) std::fprintf(stderr, "rank %d: %d failures\n", rank, failures.load());
-    return failures == 0 ? 0 : 1;
+    return end_checks(rank);
   }
   void barrier() const { MUST(canele_barrier(session)); }
 

@@ -46,7 +46,7 @@ int run() {
   for (std::thread& one : all) one.join();
   EXPECT(canele_device_support(engine, CANELE_MEMORY_CUDA) == 1);
   MUST(canele_finalize(engine));
-  return failures == 0 ? 0 : 1;
+  return end_checks(0);
 }
 
 }  // namespace

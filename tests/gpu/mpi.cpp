@@ -14,18 +14,13 @@
 #include <string>
 #include <vector>
 
-#include "tests/gpu/driver.hpp"
+#include "tests/gpu/checks.hpp"
 
 namespace canele::gpu_test {
 namespace {
 
-int failures = 0, rank = 0, size = 1, next = 0, previous = 0;
+int rank = 0, size = 1, next = 0, previous = 0;
 
-bool expect(bool right, const char* what, int line) {
-  if (!right && ++failures <= 20) std::fprintf(stderr, "rank %d, line %d: not so: %s\n", rank, line, what);
-  return right;
-}
-#define EXPECT(condition) expect((condition), #condition, __LINE__)
 #define MUST(call) expect((call) == MPI_SUCCESS, #call, __LINE__)
 
 /// An array of ints in device memory.
@@ -304,11 +299,7 @@ int run(int argc, char** argv) {
   windows();
   local_calls();
   MPI_Finalize();
-  std::uint64_t pageable = 0;
-  if (driver().is_fake()) driver().fakeCudaPageable(&pageable);
-  EXPECT(pageable == 0);
-  if (failures != 0) std::fprintf(stderr, "rank %d: %d failures\n", rank, failures);
-  return failures == 0 ? 0 : 1;
+  return end_checks(rank);
 }
 
 }  // namespace

@@ -15,17 +15,12 @@
 #include <memory>
 #include <string>
 
-#include "tests/gpu/driver.hpp"
+#include "tests/gpu/checks.hpp"
 
 namespace canele::gpu_test {
 namespace {
 
-int failures = 0, rank = 0, size = 1;
-
-void expect(bool right, const char* what, int line) {
-  if (!right && ++failures <= 20) std::fprintf(stderr, "rank %d, line %d: not so: %s\n", rank, line, what);
-}
-#define EXPECT(condition) expect((condition), #condition, __LINE__)
+int rank = 0, size = 1;
 
 /// A request of StarPU: it is told of the end, and of a header.
 struct Operation {
@@ -144,8 +139,7 @@ int run(int argc, char** argv) {
     unknown_types();
   }
   MPI_Finalize();
-  if (failures != 0) std::fprintf(stderr, "rank %d: %d failures\n", rank, failures);
-  return failures == 0 ? 0 : 1;
+  return end_checks(rank);
 }
 
 }  // namespace
