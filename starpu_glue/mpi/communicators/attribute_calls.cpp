@@ -10,6 +10,7 @@
 #include "starpu_glue/mpi/core/attributes.hpp"
 #include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/core/error_codes.hpp"
+#include "starpu_glue/mpi/core/state.hpp"
 
 namespace canele::mpi {
 namespace {

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <new>
 
+#include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
 
 namespace canele::mpi {

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "calls/point_to_point.hpp"
+#include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
 #include "starpu_glue/mpi/messages/request.hpp"
 

@@ -5,6 +5,7 @@
 // The engine's request is begun without an operation, so a thread that waits for it sleeps as for a message.
 // MPI_Grequest_complete completes it. Callbacks of the program run without a lock.
 #include "calls/completion.hpp"
+#include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/messages/request.hpp"
 
 namespace canele::mpi {

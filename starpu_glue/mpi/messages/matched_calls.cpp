@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "calls/point_to_point.hpp"
+#include "starpu_glue/mpi/core/error.hpp"
 #include "starpu_glue/mpi/core/state.hpp"
 #include "starpu_glue/mpi/messages/message.hpp"
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "starpu_glue/mpi/core/error.hpp"
+#include "starpu_glue/mpi/core/state.hpp"
 
 namespace canele::mpi {
 
