@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -33,12 +34,16 @@ enum class Kind : std::uint8_t {
 /// One thing to send. It is embedded in the engine's objects. The strategy reads the first part, and owns `scratch`.
 struct Item {
   Kind kind = Kind::envelope;
-  bool queued = false;                           ///< between add() and plan()/remove(). Kept by the engine's wrappers
-  std::int32_t priority = 0;                     ///< higher leaves sooner
-  std::uint32_t size = 0;                        ///< bytes it takes in a packet, header included (bulk: bytes left).
-  std::uint64_t flow_session = 0, flow_tag = 0;  ///< the flow, for envelopes and accesses
-  std::uint64_t age = 0;                         ///< grows with every item given to this peer
-  void* scratch[10];                             ///< the strategy's links; add() writes those it reads
+  bool queued = false;             ///< between add() and plan()/remove(). Kept by the engine's wrappers
+  std::int32_t priority = 0;       ///< higher leaves sooner
+  std::uint32_t size = 0;          ///< bytes it takes in a packet, header included. bulk: 0
+  std::uint64_t flow_session = 0;  ///< the flow, with flow_tag: for envelopes and accesses
+  union {
+    std::uint64_t flow_tag = 0;
+    std::uint64_t bytes_left;  ///< bulk, of a peer with several rails: bytes that no packet has taken
+  };
+  std::uint64_t age = 0;  ///< grows with every item given to this peer
+  void* scratch[10];      ///< the strategy's links; add() writes those it reads
 };
 
 /// What a rail costs: measured by canele-perf sample on this host, or declared by its driver.
@@ -67,11 +72,21 @@ struct Costs {
   }
 };
 
+/// What is known of a rail of a peer that has several.
+struct RailLoad {
+  double bytes_per_second = 1;   ///< rate of large data
+  std::uint64_t latency_ns = 0;  ///< of a small packet, one way
+  std::uint64_t ahead = 0;       ///< bytes of bulk data that were sent on it, and have not arrived
+  bool usable = false;           ///< it may carry bulk data
+};
+
 /// What the rail can take now.
 struct RailView {
-  std::size_t room = 0;          ///< bytes of the packet
-  bool bulk_allowed = true;      ///< a bulk item may be planned now
-  const Costs* costs = nullptr;  ///< of this rail, where a peer has several
+  std::size_t room = 0;                  ///< bytes of the packet; 0: it takes bulk data only
+  bool bulk_allowed = true;              ///< a bulk item may be planned now
+  const Costs* costs = nullptr;          ///< of this rail, where a peer has several
+  std::span<const RailLoad> rails = {};  ///< all rails of the peer, where it has several that are up
+  std::size_t asking = 0;                ///< index of this rail in `rails`
 };
 
 /// One packet. It holds either up to max_items control and envelope items, whose sizes sum to at most `room`, or
@@ -81,6 +96,7 @@ struct Plan {
   int count = 0;
   Item* items[max_items];
   std::size_t size = 0;
+  std::uint64_t bulk_bytes = 0;  ///< of a bulk item: most bytes that this packet may take; 0: no limit
 
   void put(Item& item) {
     items[count++] = &item;
@@ -124,5 +140,9 @@ struct StrategyFactory {
 extern const StrategyFactory fifo_factory;
 extern const StrategyFactory aggregate_factory;
 extern const StrategyFactory priority_factory;
+
+/// Returns a strategy for a peer with several rails: `base`, but each bulk item is split over the rails so that all of
+/// them end together. See strategies/split.hpp.
+std::unique_ptr<Strategy> make_split(std::unique_ptr<Strategy> base);
 
 }  // namespace canele::strategies
