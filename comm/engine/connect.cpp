@@ -338,6 +338,7 @@ Rail* connected(Engine& engine, DriverInstance& instance, int rank) {
                                      [&](const auto& one) { return one->group == instance.group; }) > 1;
   if (several) {
     sequencing::begin(engine, peer, instance.group);
+    rail->probe_due = !instance.memory_only();
   } else {
     send_path::update_fast_limits(engine, *rail);
     divide_lines(instance.driver->shared_lines(rank), *rail);

@@ -6,6 +6,7 @@
 // Called under the engine's lock.
 #include "comm/engine/connect.hpp"
 #include "comm/engine/engine.hpp"
+#include "comm/link/pacing.hpp"
 #include "comm/link/sequencing.hpp"
 #include "comm/multicast/multicast.hpp"
 #include "comm/multicast/relay.hpp"
@@ -124,6 +125,12 @@ Verdict Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
     case wire::Type::rail_close:
       peer.closing = true;
       return Verdict::ok();
+    case wire::Type::rail_probe:
+      return pacing::on_probe(*this, peer, chunk.head);
+    case wire::Type::rail_echo:
+      return pacing::on_echo(*this, peer, chunk.head);
+    case wire::Type::rail_report:
+      return pacing::on_report(*this, peer, chunk.head);
     case wire::Type::sequenced:
       return Verdict::violation("a sequence number is not at the front of its packet");
     default:

@@ -9,6 +9,7 @@
 // drops a transfer of a connected peer only within a callback of the driver itself.
 #include "comm/engine/connect.hpp"
 #include "comm/engine/engine.hpp"
+#include "comm/link/pacing.hpp"
 #include "comm/link/transmit.hpp"
 #include "comm/protocol/receive.hpp"
 #include "comm/protocol/receive_burst.hpp"
@@ -171,19 +172,21 @@ void DriverInstance::prefetch_hint(drivers::Rank from, std::span<const std::byte
 int DriverInstance::bulk_destination(drivers::Rank from, std::uint64_t transfer_id, std::uint64_t offset,
                                      std::uint64_t length, iovec* out, int max) {
   const CallbackLock guard(*this);
-  const int count = rendezvous::bulk_destination(
-      context, context.peer(from), *this, {Handle{transfer_id}, offset, length}, {out, static_cast<std::size_t>(max)});
+  Peer& peer = context.peer(from);
+  const int count = rendezvous::bulk_destination(context, peer, *this, {Handle{transfer_id}, offset, length},
+                                                 {out, static_cast<std::size_t>(max)});
+  if (count == 0) pacing::arrived(context, peer, *this, length);
   const bool timed = driver->capabilities().rma_min_is_guess && copy_costs.times_piece();
   piece_begin_ = timed ? now_ns() : 0;
   return count;
 }
 
-void DriverInstance::bulk_written(drivers::Rank from, std::uint64_t transfer_id, std::uint64_t /*offset*/,
+void DriverInstance::bulk_written(drivers::Rank from, std::uint64_t transfer_id, std::uint64_t offset,
                                   std::uint64_t length) {
   const CallbackLock guard(*this);
   driver->counters.bulk_bytes_received += length;
   if (piece_begin_ != 0) copy_costs.piece_copied(length, now_ns() - std::exchange(piece_begin_, 0));
-  rendezvous::bulk_written(context, context.peer(from), *this, Handle{transfer_id}, length);
+  rendezvous::bulk_written(context, context.peer(from), *this, {Handle{transfer_id}, offset, length});
 }
 
 void DriverInstance::done(drivers::Token token, drivers::Status status) {

@@ -132,12 +132,22 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
 
 namespace peers {
 
+/// Returns whether the packet has bulk data of a send that another rail's packet has, too.
+static bool is_held_elsewhere(const Rail& rail) {
+  if (!rail.packet->bulk || rail.packet->plan.count == 0) return false;
+  const Request& request = request_of(*rail.packet->plan.items[0]);
+  return std::any_of(rail.peer->rails.begin(), rail.peer->rails.end(), [&](const auto& one) {
+    return one.get() != &rail && one->packet != nullptr && one->packet->holds(request);
+  });
+}
+
 void drop_packet(Engine& engine, Rail& rail) {
   rail.unacked.reset();
   if (rail.packet == nullptr) return;
   for (const DeferredRegistration& late : rail.packet->late) {
     if (late.handle != 0) rail.instance->deregistrations.push_back(late.handle);
   }
+  if (is_held_elsewhere(rail)) rail.packet->plan.count = 0;  // the last rail that gives it back ends the send
   for (int i = 0; i < rail.packet->plan.count; ++i) drop_item(engine, *rail.peer, *rail.packet->plan.items[i]);
   rail.packet.reset();
   transition(rail, Transmit::idle);

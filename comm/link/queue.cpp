@@ -55,6 +55,10 @@ void enqueue(Context& context, Peer& peer, strategies::Item& item) {
   context.mark_backlogged(peer);
 }
 
+void note_bytes_left(const Peer& peer, Request& request) {
+  request.item.bytes_left = request.expected - request.moved - peer.bulk_in_flight(request);
+}
+
 void send_control(Context& context, Peer& peer, const ControlFields& fields) {
   if (peer.disconnected()) return;
   Control& c = context.controls.make();

@@ -6,8 +6,11 @@
 #include "comm/link/sequencing.hpp"
 
 #include <algorithm>
+#include <cassert>
+#include <optional>
 #include <utility>
 
+#include "comm/link/pacing.hpp"
 #include "comm/link/parse_chunks.hpp"
 #include "comm/link/queue.hpp"
 #include "comm/link/transmit.hpp"
@@ -62,18 +65,35 @@ bool put(Context& context, Rail& rail, const std::shared_ptr<UnackedPacket>& pac
   return true;
 }
 
-/// Sends a piece of a bulk item on the rail that the item began on. Returns false if that rail cannot take it now.
-bool send_bulk(Context& context, Rail& asked, Request& request) CANELE_UNDER_LOCK {
-  if (request.bulk_rail == nullptr || request.bulk_rail->connection == Connection::failed) request.bulk_rail = &asked;
-  return usable(*request.bulk_rail) && link::send_bulk(context, *request.bulk_rail, request);
+void remove_from_backlog(Peer& peer, Request& request) {
+  if (!std::exchange(request.item.queued, false)) return;
+  peer.backlog->remove(request.item);
+}
+
+/// Sends the next bytes of a bulk item on a rail: at most `most`; 0: no limit. Returns false if the rail is full.
+bool send_bulk(Context& context, Rail& rail, Request& request, std::uint64_t most) CANELE_UNDER_LOCK {
+  const std::uint64_t rest = request.item.bytes_left;
+  const std::uint64_t offset = request.expected - rest;
+  assert(rest > 0 && "an item all of whose bytes were handed out is not in the backlog");
+  if (request.bulk_rails != 0 && request.bulk_rails != bulk_bit(rail)) CANELE_COVER(transfer_split);
+  return link::send_bulk(context, rail, request, {offset, most == 0 ? rest : std::min(most, rest)});
 }
 
 /// Sends a packet of one chunk, without a number. Returns false if the rail is full and has not taken it.
-bool put_alone(Context& context, Rail& rail, wire::Type type, std::uint64_t tag) CANELE_UNDER_LOCK {
+bool put_alone(Context& context, Rail& rail, const wire::Head& chunk) CANELE_UNDER_LOCK {
   auto packet = std::make_shared<UnackedPacket>();
   packet->bytes.resize(sizeof(wire::Head));
-  wire::put_head(packet->bytes.data(), {tag, 0, 0, type, 0}, 0);
+  wire::put_head(packet->bytes.data(), chunk, 0);
   return put(context, rail, packet);
+}
+
+/// Sends what is due about this rail. Returns false if there is nothing, or the rail cannot take it.
+bool feed_pacing(Context& context, Rail& rail) CANELE_UNDER_LOCK {
+  const std::optional<wire::Head> chunk = pacing::take_due(context, rail);
+  if (!chunk) return false;
+  if (put_alone(context, rail, *chunk)) return true;
+  pacing::put_back(rail, *chunk);
+  return false;
 }
 
 /// Sends a packet that only acknowledges. It has no number: with both sides at their unacked limit, neither could
@@ -81,7 +101,7 @@ bool put_alone(Context& context, Rail& rail, wire::Type type, std::uint64_t tag)
 bool send_ack(Context& context, Rail& rail) CANELE_UNDER_LOCK {
   CANELE_COVER(acknowledged_without_a_number);
   RailGroup& group = *rail.peer->rail_group;
-  if (!put_alone(context, rail, wire::Type::cumulative_ack, group.next_in - 1)) return false;
+  if (!put_alone(context, rail, {group.next_in - 1, 0, 0, wire::Type::cumulative_ack, 0})) return false;
   group.acknowledge();
   return true;
 }
@@ -91,7 +111,7 @@ bool feed_unsequenced(Context& context, const Peer& peer, Rail& rail) CANELE_UND
   if (peer.rail_group->ack_due) return send_ack(context, rail);
   if (!peer.rail_group->closing || !peer.backlog->empty() || rail.connection == Connection::closing) return false;
   CANELE_COVER(rail_close_sent);
-  if (!put_alone(context, rail, wire::Type::rail_close, 0)) return false;
+  if (!put_alone(context, rail, {0, 0, 0, wire::Type::rail_close, 0})) return false;
   transition(rail, Connection::closing);
   return true;
 }
@@ -99,6 +119,8 @@ bool feed_unsequenced(Context& context, const Peer& peer, Rail& rail) CANELE_UND
 /// Gives one packet to one rail. Returns false if there is none for it, or the rail cannot take it.
 bool feed(Context& context, Peer& peer, Rail& rail) CANELE_UNDER_LOCK {
   RailGroup& group = *peer.rail_group;
+  if (feed_pacing(context, rail)) return true;
+  if (!usable(rail)) return false;
   if (!group.to_resend.empty()) {
     const auto packet = group.to_resend.front();
     group.to_resend.pop_front();
@@ -110,11 +132,14 @@ bool feed(Context& context, Peer& peer, Rail& rail) CANELE_UNDER_LOCK {
   const bool shut =
       !group.below_unacked_limit() || (group.sent.size() >= 2 * RailGroup::ack_every && CANELE_BUGGIFY(window_shut));
   if (peer.backlog->empty() || shut) return feed_unsequenced(context, peer, rail);
-  const std::size_t most = group.max_packet - sizeof(wire::Head);
+  pacing::View view = pacing::view_of(context, peer, rail);
+  if (!view.loads.empty() && CANELE_BUGGIFY(careless_split)) view.loads = {}, view.bulk_allowed = true;
+  const std::size_t most = view.quick ? group.max_packet - sizeof(wire::Head) : 0;
   Plan plan;
-  peer.backlog->plan({most, peer.rail == &rail, &rail.instance->costs}, plan);
+  peer.backlog->plan({most, view.bulk_allowed, &rail.instance->costs, view.loads, view.asking}, plan);
   if (plan.count == 0) return feed_unsequenced(context, peer, rail);
-  if (plan.items[0]->kind == strategies::Kind::bulk) return send_bulk(context, rail, request_of(*plan.items[0]));
+  if (plan.items[0]->kind == strategies::Kind::bulk)
+    return send_bulk(context, rail, request_of(*plan.items[0]), plan.bulk_bytes);
   for (int i = 0; i < plan.count; ++i) plan.items[i]->queued = false;
   peer.queued_bytes -= plan.size;
   const auto packet = make_packet(context, peer, plan);
@@ -122,19 +147,16 @@ bool feed(Context& context, Peer& peer, Rail& rail) CANELE_UNDER_LOCK {
   return true;
 }
 
-void remove_from_backlog(Peer& peer, Request& request) {
-  if (!std::exchange(request.item.queued, false)) return;
-  peer.backlog->remove(request.item);
-}
-
-/// Starts the bulk bytes of a send again, after their rail has died. The receiver says where to go on.
+/// Starts the bulk bytes of a send again, after one of their rails has died. The receiver says where to go on. Rails
+/// that still hold bytes of the old grant bring them in vain.
 void restart(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK {
   remove_from_backlog(peer, request);
-  request.bulk_rail = nullptr;
+  request.bulk_rails = 0;
   if (request.stage == Request::Stage::draining) {
     CANELE_COVER_RARE(restart_not_needed);
-    context.sends.remove(request.handle);
-    context.finish(request, CANELE_OK);
+    request.transfer_id = Handle::none;
+    request.moved = request.expected;  // the receiver has all of it
+    context.bulk_sent(peer, request, 0);
     return;
   }
   CANELE_COVER(stream_restarted);
@@ -143,16 +165,12 @@ void restart(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK {
   request.transfer_id = Handle::none;
 }
 
-bool holds(const Rail& rail, const Request& request) {
-  return rail.packet != nullptr && rail.packet->bulk && rail.packet->plan.count == 1 &&
-         rail.packet->plan.items[0] == &request.item;
-}
-
 }  // namespace
 
 void begin(const Context& context, Peer& peer, std::size_t group) {
   if (peer.rail_group == nullptr) peer.rail_group = std::make_unique<RailGroup>();
-  peer.rail_group->sequenced = true;
+  if (std::exchange(peer.rail_group->sequenced, true)) return;
+  peer.backlog = strategies::make_split(std::move(peer.backlog));
   for (const auto& instance : context.instances) {
     if (instance->group != group) continue;
     peer.rail_group->max_packet = std::min(peer.rail_group->max_packet, instance->driver->capabilities().max_packet);
@@ -160,9 +178,13 @@ void begin(const Context& context, Peer& peer, std::size_t group) {
 }
 
 void flush(Context& context, Peer& peer) {
-  for (const auto& rail : peer.rails) {
-    while (usable(*rail) && feed(context, peer, *rail)) {
+  for (bool fed = true; fed;) {  // what one rail has taken may change what another one takes
+    fed = false;
+    for (const auto& rail : peer.rails) {
+      while (usable(*rail) && feed(context, peer, *rail)) fed = true;
     }
+  }
+  for (const auto& rail : peer.rails) {
     if (rail->is_connected() && rail->instance->memory_only()) link::doorbell(context, *rail);
   }
 }
@@ -286,13 +308,11 @@ void rail_lost(Context& context, Peer& peer, Rail& rail) {
   std::sort(group.to_resend.begin(), group.to_resend.end(),
             [](const auto& a, const auto& b) { return a->number < b->number; });
   context.sends.each([&](Request& request) CANELE_UNDER_LOCK {
-    const bool was_here = request.rank == peer.rank && request.bulk_rail == &rail && request.expected != 0;
-    if (was_here && holds(rail, request)) {
-      CANELE_COVER(stream_in_a_dead_rail);
-      remove_from_backlog(peer, request);  // no other rail may go on with it before this one lets go
-    } else if (was_here) {
-      restart(context, peer, request);
-    }
+    if (request.rank != peer.rank || request.item.kind != strategies::Kind::bulk || request.expected == 0 ||
+        (request.bulk_rails & bulk_bit(rail)) == 0)
+      return;
+    if (peer.holds(request)) CANELE_COVER(stream_in_a_dead_rail);
+    restart(context, peer, request);
   });
   if (!rail.in_flush()) take_back(context, rail);
   for (std::size_t i = 0; i < group.destinations.size();) {
@@ -309,13 +329,12 @@ void rail_lost(Context& context, Peer& peer, Rail& rail) {
 void take_back(Context& context, Rail& rail) {
   rail.unacked.reset();
   if (rail.packet == nullptr) return;
-  // Only now, when no driver reads its memory any more, may a transfer go on elsewhere and end.
-  if (rail.packet->bulk && rail.packet->plan.count == 1) {
-    restart(context, *rail.peer, request_of(*rail.packet->plan.items[0]));
-  }
+  Request* const bulk =
+      rail.packet->bulk && rail.packet->plan.count == 1 ? &request_of(*rail.packet->plan.items[0]) : nullptr;
   rail.packet->plan.count = 0;
   link::free_packet(context, std::move(rail.packet));
   transition(rail, Transmit::idle);
+  if (bulk != nullptr) context.bulk_sent(*rail.peer, *bulk, 0);  // only now may it end
 }
 
 }  // namespace canele::comm::sequencing

@@ -5,8 +5,9 @@
 //
 // Any thread may call these functions, under the engine's lock.
 //
-// Bulk data is not sequenced. It stays on one rail. If that rail fails, the sender says so (`regrant`), and the
-// receiver grants what is missing under a new key. So late bytes of the old rail find no transfer.
+// Bulk data is not sequenced. Every rail that becomes idle takes the next slice, as the strategy says. If a rail fails,
+// the sender says so (`regrant`), and the receiver grants what follows the first gap under a new key. So late bytes of
+// the old grant find no transfer.
 #pragma once
 
 #include <span>

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "comm/link/queue.hpp"
 #include "comm/link/sequencing.hpp"
@@ -31,14 +32,16 @@ constexpr int most_bulk_pieces = 64;
 void flush_memory(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 bool write_plan(Context& context, Peer& peer, Plan& plan) CANELE_UNDER_LOCK;
 void all_sent(Context& context, Peer& peer, Plan& plan) CANELE_UNDER_LOCK;
-bool write_bulk(Context& context, Rail& rail, Request& request) CANELE_UNDER_LOCK;
-int bulk_pieces(const Request& request, std::size_t most, iovec* pieces, std::vector<std::byte>& staging,
+bool write_bulk(Context& context, Rail& rail, Request& request, const BulkSlice& slice) CANELE_UNDER_LOCK;
+int bulk_pieces(const Request& request, const BulkSlice& slice, iovec* pieces, std::vector<std::byte>& staging,
                 std::size_t* size);
 void flush_system(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 bool delay(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 void stage_items(Context& context, Peer& peer, Packet& packet) CANELE_UNDER_LOCK;
 void add_piece(Packet& packet, const void* base, std::size_t size);
-void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, Request& request);
+void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, const Request& request,
+                const BulkSlice& slice);
+void note_handed(const Context& context, Rail& rail, Request& request, std::uint64_t bytes);
 void release_staged(Context& context, Rail& rail) CANELE_UNDER_LOCK;
 
 }  // namespace
@@ -78,7 +81,9 @@ void flush_memory(Context& context, Peer& peer) {
     peer.backlog->plan(view, plan);
     assert(plan.count > 0 && plan.size <= view.room);
     if (plan.items[0]->kind == strategies::Kind::bulk) {
-      if (!write_bulk(context, rail, request_of(*plan.items[0]))) transition(rail, Transmit::full);
+      Request& request = request_of(*plan.items[0]);
+      const BulkSlice rest{request.moved, request.expected - request.moved};
+      if (!write_bulk(context, rail, request, rest)) transition(rail, Transmit::full);
       continue;
     }
     for (int i = 0; i < plan.count; ++i) plan.items[i]->queued = false;
@@ -124,36 +129,38 @@ void all_sent(Context& context, Peer& peer, Plan& plan) {
   for (int i = 0; i < plan.count; ++i) context.item_sent(*plan.items[i]);
 }
 
-/// Pushes the next piece of a bulk item to a memory driver. Returns false if the driver is full.
-bool write_bulk(Context& context, Rail& rail, Request& request) {
+/// Pushes a slice of a bulk item, or its front, to a memory driver. Returns false if the driver is full.
+bool write_bulk(Context& context, Rail& rail, Request& request, const BulkSlice& slice) {
   Peer& peer = *rail.peer;
   drivers::Driver& driver = *rail.instance->driver;
   iovec pieces[most_bulk_pieces];
   std::size_t size = 0;
-  const std::size_t most = std::min<std::uint64_t>(driver.capabilities().max_bulk, request.expected - request.moved);
-  const int count = bulk_pieces(request, most, pieces, context.bulk_staging, &size);
+  const std::uint64_t most = std::min<std::uint64_t>(driver.capabilities().max_bulk, slice.length);
+  const int count = bulk_pieces(request, {slice.offset, most}, pieces, context.bulk_staging, &size);
   if (count == 0) {  // the user's description ended early
     context.bulk_sent(peer, request, request.expected - request.moved);
     return true;
   }
-  if (driver.bulk_send(peer.rank, word_of(request.transfer_id), request.moved, pieces, count, size, nullptr) !=
+  if (driver.bulk_send(peer.rank, word_of(request.transfer_id), slice.offset, pieces, count, size, nullptr) !=
       Status::ok)
     return false;
+  note_handed(context, rail, request, size);
   peer.counters.add(Counter::packets_sent);
   context.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, size);
   context.bulk_sent(peer, request, size);
   return true;
 }
 
-/// Finds the pieces of the next `most` bytes of a transfer. Tiny pieces are copied into one piece in `staging`: packets
-/// of a few bytes each would cost more than the copy.
-int bulk_pieces(const Request& request, std::size_t most, iovec* pieces, std::vector<std::byte>& staging,
+/// Finds the pieces of a slice, or of its front. Tiny pieces are copied into one piece in `staging`: packets of a few
+/// bytes each would cost more than the copy.
+int bulk_pieces(const Request& request, const BulkSlice& slice, iovec* pieces, std::vector<std::byte>& staging,
                 std::size_t* size) {
   constexpr std::size_t tiny = 256, room = 16 * 1024;
-  const int count = data::pieces(request.data, request.moved, most, pieces, most_bulk_pieces, size);
+  const auto most = static_cast<std::size_t>(slice.length);
+  const int count = data::pieces(request.data, slice.offset, most, pieces, most_bulk_pieces, size);
   if (*size >= most || *size >= tiny * most_bulk_pieces || count == 0) return count;
   if (staging.size() < room) staging.resize(room);
-  *size = data::gather(request.data, request.moved, std::min(most, room), staging.data());
+  *size = data::gather(request.data, slice.offset, std::min(most, room), staging.data());
   pieces[0] = {staging.data(), *size};
   return 1;
 }
@@ -169,7 +176,8 @@ void flush_system(Context& context, Peer& peer) {
   peer.backlog->plan({capabilities.max_packet, true}, packet.plan);
   assert(packet.plan.count > 0 && "a backlog that is not empty has a plan");
   if (packet.plan.items[0]->kind == strategies::Kind::bulk) {
-    stage_bulk(packet, capabilities, request_of(*packet.plan.items[0]));
+    const Request& request = request_of(*packet.plan.items[0]);
+    stage_bulk(packet, capabilities, request, {request.moved, request.expected - request.moved});
   } else {
     for (int i = 0; i < packet.plan.count; ++i) packet.plan.items[i]->queued = false;
     peer.queued_bytes -= packet.plan.size;
@@ -235,14 +243,26 @@ void add_piece(Packet& packet, const void* base, std::size_t size) {
   packet.pieces[packet.piece_count++] = {const_cast<void*>(base), size};
 }
 
-/// Describes the next slice of a bulk item by the pieces of the packet.
-void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, Request& request) {
-  const std::size_t slice = CANELE_BUGGIFY(short_slice) ? 1000 : 512 * 1024;  // small messages get a turn in between
+/// Describes a slice of a bulk item, or its front, by the pieces of the packet.
+void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, const Request& request,
+                const BulkSlice& slice) {
+  const std::size_t longest = CANELE_BUGGIFY(short_slice) ? 1000 : 512 * 1024;  // small messages get a turn in between
   packet.bulk = true;
   packet.transfer_id = request.transfer_id;
-  packet.bulk_offset = request.moved;
-  const std::size_t most = std::min<std::uint64_t>({slice, capabilities.max_bulk, request.expected - request.moved});
-  packet.piece_count = bulk_pieces(request, most, packet.pieces, packet.staging, &packet.size);
+  packet.bulk_offset = slice.offset;
+  const std::uint64_t most = std::min<std::uint64_t>({longest, capabilities.max_bulk, slice.length});
+  packet.piece_count = bulk_pieces(request, {slice.offset, most}, packet.pieces, packet.staging, &packet.size);
+}
+
+/// Notes which rail carries bytes of a transfer, where a peer has several. Once rails have all bytes, the item leaves
+/// the backlog.
+void note_handed(const Context& context, Rail& rail, Request& request, std::uint64_t bytes) {
+  Peer& peer = *rail.peer;
+  if (peer.rail_group == nullptr || !peer.rail_group->sequenced) return;
+  request.bulk_rails |= bulk_bit(rail);
+  rail.pace.hand(bytes, context.platform.now_ns());
+  request.item.bytes_left -= bytes;
+  if (request.item.bytes_left == 0 && std::exchange(request.item.queued, false)) peer.backlog->remove(request.item);
 }
 
 }  // namespace
@@ -309,16 +329,17 @@ void packet_done(Context& context, Rail& rail, drivers::Status status) {
 namespace {
 
 void release_staged(Context& context, Rail& rail) {
-  Packet& packet = *rail.packet;
+  std::unique_ptr<Packet> packet = std::move(rail.packet);  // so that the rail holds no request any more
   Peer& peer = *rail.peer;
-  if (packet.bulk) {
-    const Request& request = request_of(*packet.plan.items[0]);
-    context.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, packet.size);
-    context.bulk_sent(peer, request_of(*packet.plan.items[0]), packet.size);
+  if (packet->bulk) {
+    Request& request = request_of(*packet->plan.items[0]);
+    const bool current = packet->transfer_id == request.transfer_id;  // not of a grant that a lost rail has ended
+    context.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, packet->size);
+    context.bulk_sent(peer, request, current ? packet->size : 0);
   } else {
-    for (int i = 0; i < packet.plan.count; ++i) context.item_sent(*packet.plan.items[i]);
+    for (int i = 0; i < packet->plan.count; ++i) context.item_sent(*packet->plan.items[i]);
   }
-  free_packet(context, std::move(rail.packet));
+  free_packet(context, std::move(packet));
   rail.unacked.reset();
   transition(rail, Transmit::idle);
 }
@@ -327,15 +348,16 @@ void release_staged(Context& context, Rail& rail) {
 
 // ---- for sequencing.cpp, too ----------------------------------------------------------------------------------------
 
-bool send_bulk(Context& context, Rail& rail, Request& request) {
+bool send_bulk(Context& context, Rail& rail, Request& request, const BulkSlice& slice) {
   if (rail.instance->memory_only()) {
-    if (write_bulk(context, rail, request)) return true;
+    if (write_bulk(context, rail, request, slice)) return true;
     transition(rail, Transmit::full);
     return false;
   }
   rail.packet = new_packet(context);
   rail.packet->plan.put(request.item);
-  stage_bulk(*rail.packet, rail.instance->driver->capabilities(), request);
+  stage_bulk(*rail.packet, rail.instance->driver->capabilities(), request, slice);
+  note_handed(context, rail, request, rail.packet->size);
   transition(rail, Transmit::staged);
   rail.instance->push_flush(rail);
   return true;

@@ -5,6 +5,8 @@
 // Any thread may call these functions, under the engine's lock.
 #pragma once
 
+#include <cstdint>
+
 #include "comm/state/context.hpp"
 
 namespace canele::comm::link {
@@ -12,8 +14,12 @@ namespace canele::comm::link {
 /// Does step 4: gives packets to the peer's rail as long as the rail takes them.
 void flush(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 
-/// Sends the next piece of a granted transfer by a rail that is idle. Returns false if the rail is full.
-bool send_bulk(Context& context, Rail& rail, Request& request) CANELE_UNDER_LOCK;
+/// A range of a message, in bytes.
+struct BulkSlice {
+  std::uint64_t offset, length;
+};
+/// Sends a slice of a granted transfer, or its front, by a rail that is idle. Returns false if the rail is full.
+bool send_bulk(Context& context, Rail& rail, Request& request, const BulkSlice& slice) CANELE_UNDER_LOCK;
 
 /// Handles the answer of a system-call driver for the packet of `rail` (rail.result).
 void driver_returned(Context& context, Rail& rail) CANELE_UNDER_LOCK;

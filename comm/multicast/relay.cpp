@@ -102,13 +102,13 @@ void forward_available(Context& context, const IncomingMulticast& incoming, Chil
   const std::uint64_t upto = std::min(incoming.available, child.cts.offset + child.cts.length);
   if (send.finalized() || upto <= send.expected) return;
   if (send.transfer_id == Handle::none) return;  // a rail was lost: the child asks again
-  const bool idle = send.moved == send.expected;
   send.expected = upto;
-  if (!idle || send.item.queued) return;
+  if (send.item.queued) return link::note_bytes_left(context.peer(child.rank), send);
   const std::int32_t priority = send.item.priority;
   send.item = strategies::Item{};
   send.item.kind = strategies::Kind::bulk;
   send.item.priority = priority;
+  link::note_bytes_left(context.peer(child.rank), send);
   link::enqueue(context, context.peer(child.rank), send.item);
 }
 
@@ -465,7 +465,7 @@ Verdict on_multicast_done(Context& context, Peer& peer, const wire::Head& head, 
   }
   ChildSend& send = *child->send;
   if (send.finalized()) return Verdict::ok();
-  if (send.moved != send.expected) {  // the rail has not given the last of the memory back
+  if (send.moved != send.expected || peer.holds(send)) {  // a rail has not given the last of the memory back
     CANELE_COVER(done_before_rail_returned);
     const bool first = send.stage == Request::Stage::moving;  // a peer may repeat itself
     if (first) transition(send, Request::Stage::draining);
@@ -509,6 +509,7 @@ Verdict on_multicast_redirect(Context& context, Peer& peer, const wire::Head& he
 void on_available_sent(Context& context, Request& request) {
   auto& send = static_cast<ChildSend&>(request);
   if (send.finalized() || send.moved != send.expected || send.item.queued) return;
+  if (context.peer(send.rank).holds(send)) return;
   IncomingMulticast& incoming = *send.multicast;
   if (send.stage == Request::Stage::draining) {
     end_child_send(context, send, CANELE_OK);

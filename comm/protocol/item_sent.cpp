@@ -52,6 +52,7 @@ void bulk_sent(Context& context, Peer& peer, Request& request, std::size_t bytes
     if (request.role == Request::InternalRole::child_send) context.forward_paused(request);
     return;
   }
+  if (peer.rail_group != nullptr && peer.holds(request)) return;  // another rail still reads its memory
   context.sends.remove(request.handle);
   context.finish(request, CANELE_OK);
 }

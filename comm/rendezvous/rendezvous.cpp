@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "comm/link/pacing.hpp"
 #include "comm/link/queue.hpp"
 #include "comm/protocol/credit_sender.hpp"
 #include "comm/protocol/receive.hpp"
@@ -21,7 +22,13 @@ namespace canele::comm::rendezvous {
 static ReceiveFacts facts_of(const Context& context, const Request& request, const Peer& peer,
                              const RemoteSource& source) CANELE_UNDER_LOCK;
 [[gnu::cold]] static void fail_to_start(Context& context, Request& request, const Peer& peer) CANELE_UNDER_LOCK;
-static std::vector<OpenDestination>::iterator find_open(RailGroup& group, Handle transfer_id);
+static std::vector<OpenDestination>::iterator find_open(RailGroup& group, Handle transfer_id,
+                                                        const DriverInstance& instance);
+static bool is_missing(const RailGroup& group, const Request& request, const DriverInstance& instance,
+                       const BulkRange& range);
+static void note_open(RailGroup& group, const OpenDestination& opened);
+static void bulk_arrived(Context& context, Request& request, Peer& peer, const BulkRange& range) CANELE_UNDER_LOCK;
+static bool note_arrived(RailGroup& group, Request& request, const BulkRange& range);
 static void on_bulk_progress(Context& context, Request& request, Peer& peer) CANELE_UNDER_LOCK;
 static std::size_t rma_min_for(const Context& context, const Peer& peer);
 static bool is_awaited_operand(const Context& context, const Request& request);
@@ -134,6 +141,7 @@ Verdict on_cts(Context& context, Peer& peer, Handle handle, std::span<const std:
   request->item = strategies::Item{};
   request->item.kind = strategies::Kind::bulk;
   request->item.priority = priority;
+  link::note_bytes_left(peer, *request);
   link::enqueue(context, peer, request->item);
   return Verdict::ok();
 }
@@ -148,12 +156,14 @@ void on_regrant(Context& context, Peer& peer, Handle transfer_id) {
 void regrant(Context& context, Request& request) {
   Peer& peer = *request.receive.peer;
   if (peer.rail_group != nullptr) {
+    bool open = false;
     for (OpenDestination& destination : peer.rail_group->destinations) {
       if (destination.transfer_id != request.handle) continue;
       CANELE_COVER_RARE(regrant_while_destination_open);
-      destination.asked_again = true;
-      return;
+      open = destination.asked_again = true;
     }
+    if (open) return;
+    peer.rail_group->ranges.erase(word_of(request.handle));  // they will come again
   }
   context.transfers.remove(request.handle);
   if (request.receive.sink != nullptr) return request.receive.sink->request_again(context, request);
@@ -173,36 +183,89 @@ int bulk_destination(Context& context, Peer& peer, const DriverInstance& instanc
   if (request->receive.sink != nullptr) request->receive.sink->on_bulk_begun();
   std::size_t covered = 0;
   if (peer.rail_group == nullptr) return data::pieces(request->data, offset, length, out.data(), max, &covered);
-  const auto open = find_open(*peer.rail_group, transfer_id);
-  const bool is_open = open != peer.rail_group->destinations.end();
-  if (is_open && open->instance != &instance) return 0;
+  if (!is_missing(*peer.rail_group, *request, instance, range)) return 0;
   const int count = data::pieces(request->data, offset, length, out.data(), max, &covered);
-  if (count > 0 && !is_open) peer.rail_group->destinations.push_back({&instance, transfer_id});
+  if (count > 0) note_open(*peer.rail_group, {&instance, transfer_id, offset, offset + covered});
   return count;
 }
 
-/// Finds the open destination of a transfer. One driver at a time writes the data of a transfer: what another
-/// driver brings for it is not wanted.
-static std::vector<OpenDestination>::iterator find_open(RailGroup& group, Handle transfer_id) {
-  return std::find_if(group.destinations.begin(), group.destinations.end(),
-                      [&](const OpenDestination& one) { return one.transfer_id == transfer_id; });
+/// Returns whether bytes have not arrived, and no other driver brings them. So no driver writes to a receive whose
+/// bytes have all arrived, whatever a peer sends.
+static bool is_missing(const RailGroup& group, const Request& request, const DriverInstance& instance,
+                       const BulkRange& range) {
+  const std::uint64_t begin = range.offset, end = range.offset + range.length;
+  if (begin < request.moved) return false;
+  const auto early = group.ranges.find(word_of(range.transfer_id));
+  if (early != group.ranges.end() && early->second.overlap(begin, end)) return false;
+  return std::none_of(group.destinations.begin(), group.destinations.end(), [&](const OpenDestination& one) {
+    return one.transfer_id == range.transfer_id && one.instance != &instance && one.begin < end && begin < one.end;
+  });
 }
 
-void bulk_written(Context& context, Peer& peer, const DriverInstance& instance, Handle transfer_id,
-                  std::uint64_t length) {
+/// Notes what a driver writes from now on, in place of what it wrote of this transfer before.
+static void note_open(RailGroup& group, const OpenDestination& opened) {
+  const auto known = find_open(group, opened.transfer_id, *opened.instance);
+  if (known == group.destinations.end()) {
+    group.destinations.push_back(opened);
+  } else {
+    known->begin = opened.begin;
+    known->end = opened.end;
+  }
+}
+
+/// Finds the destination that a driver has open for a transfer. Each of several rails may have one.
+static std::vector<OpenDestination>::iterator find_open(RailGroup& group, Handle transfer_id,
+                                                        const DriverInstance& instance) {
+  return std::find_if(group.destinations.begin(), group.destinations.end(), [&](const OpenDestination& one) {
+    return one.transfer_id == transfer_id && one.instance == &instance;
+  });
+}
+
+void bulk_written(Context& context, Peer& peer, const DriverInstance& instance, const BulkRange& range) {
+  const auto [transfer_id, offset, length] = range;
   Request* request = context.transfers.find(transfer_id);
   const bool wanted = request != nullptr && request->receive.peer == &peer && !peer.disconnected() &&
-                      length <= request->expected - request->moved;
+                      offset < request->expected && length <= request->expected - offset;
   context.watch.moved();
-  if (wanted) {
-    request->moved += length;
-    context.trace(Event::bulk_received, peer.rank, request->session, request->status_tag, length);
-    on_bulk_progress(context, *request, peer);
-  }
+  pacing::arrived(context, peer, instance, length);
+  if (wanted) bulk_arrived(context, *request, peer, range);
   if (peer.rail_group == nullptr) return;
-  const auto closed = find_open(*peer.rail_group, transfer_id);
-  if (closed == peer.rail_group->destinations.end() || closed->instance != &instance) return;
+  const auto closed = find_open(*peer.rail_group, transfer_id, instance);
+  if (closed == peer.rail_group->destinations.end()) return;
   destination_closed(context, peer, static_cast<std::size_t>(closed - peer.rail_group->destinations.begin()));
+}
+
+/// Handles that bytes of a stream have arrived.
+static bool is_missing(const RailGroup& group, const Request& request, const DriverInstance& instance,
+                       const BulkRange& range);
+static void note_open(RailGroup& group, const OpenDestination& opened);
+static void bulk_arrived(Context& context, Request& request, Peer& peer, const BulkRange& range) {
+  context.trace(Event::bulk_received, peer.rank, request.session, request.status_tag, range.length);
+  const std::uint64_t before = request.moved;
+  if (peer.rail_group == nullptr) {
+    request.moved = std::min(request.moved + range.length, request.expected);
+  } else if (!note_arrived(*peer.rail_group, request, range)) {
+    context.fail_peer(peer, CANELE_EPROTOCOL, true, "its bulk data has too many gaps");
+    return;
+  }
+  if (request.moved != before) on_bulk_progress(context, request, peer);
+}
+
+/// Notes bytes of a transfer that several rails may bring: `moved` counts those in front of the first gap. Returns
+/// false if there are more gaps than rails leave.
+static bool note_arrived(RailGroup& group, Request& request, const BulkRange& range) {
+  constexpr std::size_t most_gaps = 4096;
+  const auto known = group.ranges.find(word_of(range.transfer_id));
+  if (known == group.ranges.end() && range.offset == request.moved) {
+    request.moved += range.length;
+    return true;
+  }
+  CANELE_COVER(bulk_data_came_early);
+  EarlyRanges& early = known != group.ranges.end() ? known->second : group.ranges[word_of(range.transfer_id)];
+  request.moved = early.add(request.moved, range.offset, range.offset + range.length);
+  if (early.size() > most_gaps) return false;
+  if (early.empty()) group.ranges.erase(word_of(range.transfer_id));
+  return true;
 }
 
 /// Handles that a stream has come further.
@@ -211,6 +274,7 @@ static void on_bulk_progress(Context& context, Request& request, Peer& peer) {
   if (sink != nullptr) sink->on_progress(context, request);
   if (request.moved != request.expected) return;
   CANELE_COVER(stream_written);
+  if (peer.rail_group != nullptr) pacing::transfer_ended(context, peer);
   context.transfers.remove(request.handle);
   if (sink != nullptr) {
     sink->on_done(context, request, peer);

@@ -54,8 +54,8 @@ struct BulkRange {
 /// Returns how many pieces of `out` say where bulk bytes go; see DriverEvents.
 int bulk_destination(Context& context, Peer& peer, const DriverInstance& instance, const BulkRange& range,
                      std::span<iovec> out) CANELE_UNDER_LOCK;
-void bulk_written(Context& context, Peer& peer, const DriverInstance& instance, Handle transfer_id,
-                  std::uint64_t length) CANELE_UNDER_LOCK;
+void bulk_written(Context& context, Peer& peer, const DriverInstance& instance,
+                  const BulkRange& range) CANELE_UNDER_LOCK;
 /// Handles that no driver writes to the memory of peer.rail_group->destinations[index] any more.
 void destination_closed(Context& context, Peer& peer, std::size_t index) CANELE_UNDER_LOCK;
 

@@ -20,7 +20,7 @@ bool is_head(const Request& request) { return request.flow_prev->flow_next != &r
 void give_words_back(Request& request) {
   request.transfer_id = Handle::none;
   request.moved = request.expected = 0;
-  request.bulk_rail = nullptr;
+  request.bulk_rails = 0;
 }
 
 }  // namespace

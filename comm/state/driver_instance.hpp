@@ -92,4 +92,8 @@ struct DriverInstance final : drivers::DriverEvents, drivers::DriverContext {
   drivers::Take rejected_packet(Peer& peer, Verdict verdict, std::size_t bytes) CANELE_UNDER_LOCK;
 };
 
+/// The bit of a rail in Request::bulk_rails. More than 64 drivers share bits: a lost rail then repeats more than it
+/// must.
+inline std::uint64_t bulk_bit(const Rail& rail) { return std::uint64_t{1} << (rail.instance->index % 64); }
+
 }  // namespace canele::comm

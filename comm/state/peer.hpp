@@ -32,6 +32,7 @@
 #include "comm/state/credit.hpp"
 #include "comm/state/one_sided.hpp"
 #include "comm/state/rail_group.hpp"
+#include "comm/state/rail_pace.hpp"
 #include "comm/state/rail_states.hpp"
 #include "comm/state/request.hpp"
 #include "comm/state/rtr_table.hpp"
@@ -72,6 +73,9 @@ struct Packet {
   Handle transfer_id = Handle::none;
   std::uint64_t bulk_offset = 0;
   std::vector<DeferredRegistration> late;
+
+  /// Returns whether it carries bulk data of that send, whose memory it reads.
+  bool holds(const Request& request) const { return bulk && plan.count == 1 && plan.items[0] == &request.item; }
 };
 
 /// What a driver's token points to.
@@ -105,6 +109,9 @@ struct alignas(64) Rail : DriverToken {
   bool failure_reported = false;
   Rail* next_failed = nullptr;
   drivers::Status result = drivers::Status::ok;  ///< of the last hand-over
+  RailPace pace;                                 ///< these four where the peer has several rails: see link/pacing.hpp
+  std::uint64_t echo_due = 0;                    ///< the probe to answer; 0: none
+  bool report_due = false, probe_due = false;
   struct SentOp : Op {
     Rail* rail = nullptr;
   } sent_op;
@@ -175,6 +182,21 @@ struct alignas(64) Peer {
     return std::any_of(rails.begin(), rails.end(), [](const auto& one) {
       return one->instance != nullptr && one->connection == Connection::connecting;
     });
+  }
+  /// Returns whether a rail still reads bulk data of that send. Until then the send may not end.
+  bool holds(const Request& request) const {
+    return std::any_of(rails.begin(), rails.end(),
+                       [&](const auto& one) { return one->packet != nullptr && one->packet->holds(request); });
+  }
+  /// Returns the bytes of that send, of its last grant, that rails have now.
+  std::uint64_t bulk_in_flight(const Request& request) const {
+    std::uint64_t bytes = 0;
+    for (const auto& one : rails) {
+      const Packet* const packet = one->packet.get();
+      if (packet != nullptr && packet->holds(request) && packet->transfer_id == request.transfer_id)
+        bytes += packet->size;
+    }
+    return bytes;
   }
   bool disconnected() const { return state >= State::left; }
   /// Returns whether nothing is queued for the peer and no packet is on its way to a driver.

@@ -23,7 +23,9 @@
 #include <memory>
 #include <vector>
 
+#include "comm/state/early_ranges.hpp"
 #include "comm/wire/handle.hpp"
+#include "strategies/strategy.hpp"
 
 namespace canele::comm {
 
@@ -41,7 +43,8 @@ struct UnackedPacket {
 struct OpenDestination {
   const DriverInstance* instance;
   Handle transfer_id;
-  bool asked_again = false;  ///< the sender has lost the rail: the transfer goes on once this is closed
+  std::uint64_t begin = 0, end = 0;  ///< bytes of the message; no other destination has any of them
+  bool asked_again = false;          ///< the sender has lost the rail: the transfer goes on once this is closed
 };
 
 struct RailGroup {
@@ -63,6 +66,8 @@ struct RailGroup {
   std::deque<std::shared_ptr<UnackedPacket>> sent, to_resend;
   std::map<std::uint64_t, std::vector<std::byte>> early;
   std::vector<OpenDestination> destinations;
+  std::map<std::uint64_t, EarlyRanges> ranges;  ///< of transfers that several rails bring, by their names
+  std::vector<strategies::RailLoad> loads;      ///< for link/pacing.cpp
 
   /// Drops all packets. The object stays, because the peer may have failed due to a packet that is still being read.
   /// The destinations stay, too, because a driver is writing there.
@@ -70,6 +75,7 @@ struct RailGroup {
     sent.clear();
     to_resend.clear();
     early.clear();
+    ranges.clear();
     sent_bytes = early_bytes = 0;
   }
   /// Marks all packets received so far as acknowledged. Returns the number to send to the peer.

@@ -42,7 +42,6 @@ struct Request;
 struct Peer;
 class Sink;
 struct Message;
-struct Rail;
 namespace one_sided {
 struct RemoteKey;
 struct Transfer;
@@ -192,7 +191,7 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask, QueueNode {
     Request* bucket_next;
   };
   union {
-    Rail* bulk_rail;  ///< send: the rail of its bulk data
+    std::uint64_t bulk_rails;  ///< send: a bit for each rail that its bulk data has used; see bulk_bit()
     std::uint64_t blocked_number;
     std::uint64_t immediate;  ///< one-sided: of the notification; the operand; of an accumulate: bytes received
   };

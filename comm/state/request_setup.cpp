@@ -25,7 +25,7 @@ inline void fill(Request& request, int rank, std::uint64_t tag, const canele_dat
   request.status_length = data.length;
   request.synchronous = request.rendezvous = false;
   request.header = static_cast<std::uint16_t>(header);
-  request.bulk_rail = nullptr;
+  request.bulk_rails = 0;
   request.registration = 0;
   request.handle = Handle::none;
   request.moved = request.expected = 0;

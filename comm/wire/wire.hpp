@@ -45,6 +45,10 @@
 //    multicast_redirect  multicast        0          i32 root: it is to be asked, not the parent
 //    rail_close          0                0          (none): its sender leaves; this rail of several ends here, and is
 //                                                    not lost
+//    rail_probe          time, not 0      rail       (none): one of several rails, by DriverInstance::driver_tag(), is
+//                                                    asked for an echo
+//    rail_echo           that of probe    rail       (none): the answer, by the same rail
+//    rail_report         total            rail       (none): bulk bytes that have arrived by this rail
 //    solicit_done        count            episode    (none): how many solicits have had all that fits
 //
 //    One-sided operations; `session` is the number of their lane, see state/one_sided.hpp.
@@ -81,7 +85,7 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 15;
+inline constexpr std::uint32_t version = 16;
 
 enum class Type : std::uint8_t {
   eager = 1,
@@ -122,7 +126,10 @@ enum class Type : std::uint8_t {
   access_failed,
   notified,
   attached,
-  accumulate
+  accumulate,
+  rail_probe,
+  rail_echo,
+  rail_report
 };
 
 struct Head {

@@ -18,7 +18,7 @@ import threading
 import time
 import unittest
 
-from network import Network, launcher
+from network import Links, Network, launcher
 
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
 RUN, RANK = str(BIN / "canele-run"), str(BIN / "netns_rank")
@@ -256,6 +256,41 @@ class InterfacesTest(unittest.TestCase):
 
         _, seconds = self.start(["link"], intercept)
         print(f"proxy: {seconds:.2f} s", file=sys.stderr)
+
+
+class RailsTest(unittest.TestCase):
+    """Two ranks with two links of different rates, both of which carry each large message."""
+
+    def start(self, *order, **environment):
+        self.links = Links()
+        self.addCleanup(self.links.close)
+        self.links.limit_link("eth0", "400")
+        self.links.limit_link("eth1", "200")
+        job = Ranks(self.links.ranks, *order, ranks=2, CANELE_DRIVERS="tcp:eth0+tcp:eth1", **environment)
+        self.addCleanup(job.close)
+        return job
+
+    def check_rounds(self, text):
+        self.assertEqual(len(re.findall(r"^rank \d+: \d+ rounds right$", text, re.MULTILINE)), 2, text)
+
+    def test_both_links_carry_large_messages(self):
+        rounds = 30
+        self.check_rounds(self.start("exchange", rounds).finish())
+        sent = {name: self.links.sent_by(name) for name in ("eth0", "eth1")}
+        print(f"sent: {sent}", file=sys.stderr)
+        for name in sent:
+            self.assertGreater(sent[name], rounds * 300_000 / 10, f"{name} has carried hardly anything: {sent}")
+
+    def test_a_link_goes_down_for_good(self):
+        """The other one carries everything from then on: nothing is lost, nothing is wrong."""
+        job = self.start("until-stop", CANELE_TCP_PEER_TIMEOUT="3")
+        job.wait_for(r"^round \d+$", 3)
+        self.links.ranks[0].run("ip link set eth1 down")
+        seen = job.count(r"^round")
+        job.wait_for(r"its messages continue on the other rails", 1)
+        job.wait_for(r"^round \d+$", seen + 6)
+        job.tell("stop\n")
+        self.check_rounds(job.finish())
 
 
 def why_not():

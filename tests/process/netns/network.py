@@ -108,3 +108,30 @@ class Network:
     def close(self):
         for space in self.spaces:
             space.close()
+
+
+class Links(Network):
+    """Two ranks with a second link between them: eth1, 10.78.0.1 and 10.78.0.2."""
+
+    def __init__(self):
+        super().__init__(2)
+        first, second = self.ranks
+        first.run(f"ip link add eth1 type veth peer name eth1 netns {second.holder.pid}")
+        for number, space in enumerate(self.ranks, start=1):
+            space.run(f"ip address add 10.78.0.{number}/24 dev eth1")
+            space.run("ip link set eth1 up")
+
+    def limit_link(self, name, link):
+        """Limits what both ranks send by this interface. link: RATE or RATE/DELAY, in Mbit/s and ms."""
+        rate, _, delay = link.partition("/")
+        for space in self.ranks:
+            space.run(f"tc qdisc replace dev {name} root handle 1: tbf rate {rate}mbit burst 128kb latency 100ms")
+            if delay:
+                space.run(f"tc qdisc replace dev {name} parent 1:1 netem delay {delay}ms limit 10000")
+
+    def sent_by(self, name):
+        """Returns the bytes that the first rank has sent by this interface so far."""
+        text = subprocess.run(["nsenter", f"--net={self.ranks[0].path}", "cat", "/proc/net/dev"],
+                              stdout=subprocess.PIPE, text=True, check=True).stdout
+        line = next(line for line in text.splitlines() if line.strip().startswith(f"{name}:"))
+        return int(line.split(":")[1].split()[8])

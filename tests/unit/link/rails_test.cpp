@@ -8,6 +8,8 @@
 #include <random>
 
 #include "comm/engine/connect.hpp"
+#include "comm/link/queue.hpp"
+#include "comm/link/transmit.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
 #include "tests/slowness.hpp"
 #include "unit/engine/local_job.hpp"
@@ -370,29 +372,90 @@ class TwoDestinations : public testing::Test {
   }
   comm::Engine& engine() { return job_.engine(0); }
   comm::DriverInstance& instance(std::size_t which) { return *engine().instances[which]; }
-  int ask(std::size_t which) {
+  int ask(std::size_t which, std::size_t begin = 0, std::size_t end = size) {
     iovec piece;
-    return comm::rendezvous::bulk_destination(engine(), engine().peer(1), instance(which), {key_, 0, memory_.size()},
+    return comm::rendezvous::bulk_destination(engine(), engine().peer(1), instance(which), {key_, begin, end - begin},
                                               {&piece, 1});
   }
-  void bulk_written(std::size_t which) {
-    comm::rendezvous::bulk_written(engine(), engine().peer(1), instance(which), key_, memory_.size());
+  void bulk_written(std::size_t which, std::size_t begin = 0, std::size_t end = size) {
+    comm::rendezvous::bulk_written(engine(), engine().peer(1), instance(which), {key_, begin, end - begin});
   }
   bool ended() { return comm::request_of(&receive_).finalized(); }
 
   LocalJob job_;
   std::vector<canele_session_t*> s_;
-  std::vector<char> memory_ = std::vector<char>(100'000);
+  static constexpr std::size_t size = 100'000;
+  std::vector<char> memory_ = std::vector<char>(size);
   canele_request_t receive_{};
   comm::Handle key_ = comm::Handle::none;
 };
 
-TEST_F(TwoDestinations, OfOneTransferAreNotTaken) {
-  EXPECT_EQ(ask(1), 1);
-  EXPECT_EQ(ask(2), 0) << "the first driver still writes there";
-  bulk_written(1);
+TEST_F(TwoDestinations, OfOneTransferTakeDifferentBytes) {
+  EXPECT_EQ(ask(1, 0, 40'000), 1);
+  EXPECT_EQ(ask(2, 40'000, 70'000), 1);
+  bulk_written(2, 40'000, 70'000);
+  EXPECT_EQ(ask(2, 70'000, size), 1);
+  bulk_written(2, 70'000, size);
+  EXPECT_FALSE(ended()) << "the first driver still writes";
+  bulk_written(1, 0, 40'000);
   EXPECT_TRUE(ended());
   EXPECT_EQ(comm::request_of(&receive_).status_error, CANELE_OK);
+  EXPECT_TRUE(engine().peer(1).rail_group->ranges.empty());
+  EXPECT_TRUE(engine().peer(1).rail_group->destinations.empty());
+}
+
+TEST_F(TwoDestinations, DoNotTakeBytesThatTheOtherHasOrHad) {
+  EXPECT_EQ(ask(1, 0, 40'000), 1);
+  EXPECT_EQ(ask(2, 39'999, 70'000), 0) << "the first driver still writes there";
+  EXPECT_EQ(ask(2, 50'000, 70'000), 1);
+  bulk_written(2, 50'000, 70'000);
+  EXPECT_EQ(ask(2, 69'999, 80'000), 0) << "one of these bytes has arrived";
+  bulk_written(1, 0, 40'000);
+  EXPECT_EQ(ask(2, 39'999, 50'000), 0) << "one of these bytes has arrived";
+  EXPECT_EQ(ask(1, 40'000, 50'000), 1);
+  bulk_written(1, 40'000, 50'000);
+  EXPECT_EQ(ask(2, 70'000, size), 1);
+  EXPECT_FALSE(ended());
+  bulk_written(2, 70'000, size);
+  EXPECT_TRUE(ended());
+}
+
+TEST_F(TwoDestinations, MoreGapsThanRailsLeaveAreAViolation) {
+  for (std::size_t at = 1; at < size && !engine().peer(1).disconnected(); at += 2) {
+    ASSERT_EQ(ask(1, at, at + 1), 1);
+    bulk_written(1, at, at + 1);
+  }
+  EXPECT_TRUE(engine().peer(1).disconnected());
+  EXPECT_TRUE(ended());
+  EXPECT_EQ(comm::request_of(&receive_).status_error, CANELE_EPROTOCOL);
+}
+
+/// A rail may still have a slice of a grant that a lost rail has ended, when all of it has come by a later grant.
+TEST_F(TwoDestinations, ASendEndsOnceNoRailReadsItsMemory) {
+  canele_request_t posted{};
+  engine().unlock();
+  ASSERT_EQ(canele_isend(s_[0], 1, 9, memory_.data(), memory_.size(), &posted), CANELE_OK);
+  job_.step_all();
+  engine().lock_for_callback();
+  comm::Request& send = comm::request_of(&posted);
+  ASSERT_TRUE(send.announced());
+  send.item = strategies::Item{};  // as if it had been granted twice
+  send.item.kind = strategies::Kind::bulk;
+  send.transfer_id = comm::Handle{2};
+  send.moved = send.expected = memory_.size();
+  comm::Peer& peer = engine().peer(1);
+  comm::Rail& rail = *peer.rail_of(instance(2));
+  rail.packet = comm::link::new_packet(engine());
+  rail.packet->bulk = true;
+  rail.packet->plan.put(send.item);
+  rail.packet->transfer_id = comm::Handle{1};
+  comm::transition(rail, comm::Transmit::staged);
+  comm::transition(rail, comm::Transmit::sending);
+  const std::uint32_t delivered = 0;
+  EXPECT_TRUE(comm::rendezvous::on_fin(engine(), peer, send.handle, comm::link::bytes_of(delivered)).is_ok());
+  EXPECT_FALSE(send.finalized()) << "the rail reads its memory";
+  comm::link::packet_done(engine(), rail, Status::ok);
+  EXPECT_TRUE(send.finalized());
 }
 
 TEST_F(TwoDestinations, AReceiveOutlivesItsPeerUntilTheDriverHasLetGo) {
