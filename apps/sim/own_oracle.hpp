@@ -55,6 +55,7 @@ Outcome run_with_own_oracle(const RunOptions& options, World& world, Dice& dice,
     outcome.wait_graph += world.wait_graph();
   }
   note_world(world, &outcome);
+  world.destroy_killed();
   outcome.good = outcome.complaints.empty();
   for (const auto& rank : ranks) outcome.completed += rank->completed;
   return outcome;

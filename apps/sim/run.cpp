@@ -269,6 +269,7 @@ Outcome run_traffic(const RunOptions& options) {
     outcome.wait_graph = wait_graph(world, ranks);
   }
   note_world(world, &outcome);
+  world.destroy_killed();
   outcome.good = outcome.complaints.empty();
   outcome.completed = oracle.completed;
   for (const auto& rank : ranks) outcome.injected["unexpected"] += rank->unexpected();

@@ -89,6 +89,8 @@ class World final : public Environment {
   // ---- what is found ----------------------------------------------------------------------------------------------
   void complain(const std::string& what) override;
   const std::vector<std::string>& complaints() const { return complaints_; }
+  /// Destroys the engines of ranks that were killed. Requests that were pending there must still exist.
+  void destroy_killed() { killed_engines_.clear(); }
   /// Returns the first warning of any engine; "": there was none.
   const std::string& first_warning() const { return first_warning_; }
   /// Called when a packet between two ranks was damaged.
