@@ -9,8 +9,6 @@ namespace canele::strategies {
 namespace split {
 namespace {
 
-constexpr std::size_t most_rails = 64;
-
 /// Returns when a rail can bring the first byte that is sent on it now, in nanoseconds from now.
 double begin_ns(const RailLoad& rail) {
   return static_cast<double>(rail.latency_ns) + static_cast<double>(rail.ahead) * 1e9 / rail.bytes_per_second;
@@ -85,7 +83,7 @@ double finish_ns(std::uint64_t bytes, std::span<const RailLoad> rails, std::uint
 }
 
 std::uint64_t slice(std::uint64_t rest, std::span<const RailLoad> rails, std::size_t asking) {
-  assert(rest > 0 && asking < rails.size() && rails.size() <= most_rails);
+  assert(rest > 0 && asking < rails.size() && rails.size() <= RailView::most_rails);
   if (!rails[asking].usable) return 0;
   const auto timed = static_cast<std::uint64_t>(rails[asking].bytes_per_second * slice_ns * 1e-9);
   const std::uint64_t whole = std::min(rest, std::clamp(timed, shortest_slice, longest_slice));

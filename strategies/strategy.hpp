@@ -82,6 +82,7 @@ struct RailLoad {
 
 /// What the rail can take now.
 struct RailView {
+  static constexpr std::size_t most_rails = 64;
   std::size_t room = 0;                  ///< bytes of the packet; 0: it takes bulk data only
   bool bulk_allowed = true;              ///< a bulk item may be planned now
   const Costs* costs = nullptr;          ///< of this rail, where a peer has several

@@ -12,6 +12,7 @@
 
 #include "comm/engine/connect.hpp"
 #include "comm/engine/peer_watch.hpp"
+#include "comm/link/queue.hpp"
 #include "comm/multicast/relay.hpp"
 #include "comm/protocol/credit_receiver.hpp"
 #include "comm/protocol/credit_sender.hpp"
@@ -51,11 +52,10 @@ bool is_with_driver(const Rail& rail, DriverInstance* by) {
 void drop_backlog(Engine& engine, Peer& peer, DriverInstance* by) CANELE_UNDER_LOCK {
   for (const auto& rail : peer.rails) {
     if (rail->packet == nullptr || !rail->packet->bulk || rail->packet->plan.count == 0) continue;
-    strategies::Item& item = *rail->packet->plan.items[0];  // it is also in the backlog
-    if (!is_with_driver(*rail, by)) {
+    if (!is_with_driver(*rail, by)) {  // the backlog has the item, too, or drop_named() finds its send
       rail->packet->plan.count = 0;
-    } else if (std::exchange(item.queued, false)) {
-      peer.backlog->remove(item);
+    } else {
+      link::dequeue_bulk(peer, request_of(*rail->packet->plan.items[0]));
     }
   }
   while (strategies::Item* item = peer.backlog->any()) {
@@ -66,10 +66,8 @@ void drop_backlog(Engine& engine, Peer& peer, DriverInstance* by) CANELE_UNDER_L
 }
 
 bool is_sent_from(const Peer& peer, const Request& request, DriverInstance* by) {
-  return std::any_of(peer.rails.begin(), peer.rails.end(), [&](const auto& rail) {
-    return is_with_driver(*rail, by) && rail->packet->bulk && rail->packet->plan.count == 1 &&
-           rail->packet->plan.items[0] == &request.item;
-  });
+  return std::any_of(peer.rails.begin(), peer.rails.end(),
+                     [&](const auto& rail) { return is_with_driver(*rail, by) && rail->packet->holds(request); });
 }
 
 bool has_destination(const Peer& peer, Handle transfer_id) {
@@ -132,24 +130,18 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
 
 namespace peers {
 
-/// Returns whether the packet has bulk data of a send that another rail's packet has, too.
-static bool is_held_elsewhere(const Rail& rail) {
-  if (!rail.packet->bulk || rail.packet->plan.count == 0) return false;
-  const Request& request = request_of(*rail.packet->plan.items[0]);
-  return std::any_of(rail.peer->rails.begin(), rail.peer->rails.end(), [&](const auto& one) {
-    return one.get() != &rail && one->packet != nullptr && one->packet->holds(request);
-  });
-}
-
 void drop_packet(Engine& engine, Rail& rail) {
   rail.unacked.reset();
   if (rail.packet == nullptr) return;
-  for (const DeferredRegistration& late : rail.packet->late) {
+  const std::unique_ptr<Packet> packet = std::move(rail.packet);  // so that the rail holds no request any more
+  for (const DeferredRegistration& late : packet->late) {
     if (late.handle != 0) rail.instance->deregistrations.push_back(late.handle);
   }
-  if (is_held_elsewhere(rail)) rail.packet->plan.count = 0;  // the last rail that gives it back ends the send
-  for (int i = 0; i < rail.packet->plan.count; ++i) drop_item(engine, *rail.peer, *rail.packet->plan.items[i]);
-  rail.packet.reset();
+  for (int i = 0; i < packet->plan.count; ++i) {
+    strategies::Item& item = *packet->plan.items[i];
+    const bool held = packet->bulk && rail.peer->holds(request_of(item));
+    if (!held) drop_item(engine, *rail.peer, item);  // else the last rail that gives it back ends the send
+  }
   transition(rail, Transmit::idle);
 }
 

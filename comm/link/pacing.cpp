@@ -57,7 +57,7 @@ View view_of(const Context& context, Peer& peer, const Rail& rail) {
   view.quick = rail.pace.is_quick(least_latency(peer));
   const auto sharing =
       std::count_if(peer.rails.begin(), peer.rails.end(), [&](const auto& one) { return may_share(peer, *one); });
-  if (sharing < 2) {
+  if (sharing < 2 || peer.rails.size() > strategies::RailView::most_rails) {
     view.bulk_allowed = peer.rail == &rail;
     return view;
   }

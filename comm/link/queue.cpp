@@ -55,6 +55,10 @@ void enqueue(Context& context, Peer& peer, strategies::Item& item) {
   context.mark_backlogged(peer);
 }
 
+void dequeue_bulk(Peer& peer, Request& request) {
+  if (std::exchange(request.item.queued, false)) peer.backlog->remove(request.item);
+}
+
 void note_bytes_left(const Peer& peer, Request& request) {
   request.item.bytes_left = request.expected - request.moved - peer.bulk_in_flight(request);
 }

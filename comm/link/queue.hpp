@@ -30,6 +30,9 @@ void count_message(Context& context, Peer& peer, const Request& request);
 /// Adds an item to the peer's backlog.
 void enqueue(Context& context, Peer& peer, strategies::Item& item) CANELE_UNDER_LOCK;
 
+/// Takes the bulk item of a send out of the backlog, if it is there.
+void dequeue_bulk(Peer& peer, Request& request) CANELE_UNDER_LOCK;
+
 /// Tells the strategy how many bytes of a granted transfer no rail has taken yet.
 void note_bytes_left(const Peer& peer, Request& request) CANELE_UNDER_LOCK;
 

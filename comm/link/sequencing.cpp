@@ -65,11 +65,6 @@ bool put(Context& context, Rail& rail, const std::shared_ptr<UnackedPacket>& pac
   return true;
 }
 
-void remove_from_backlog(Peer& peer, Request& request) {
-  if (!std::exchange(request.item.queued, false)) return;
-  peer.backlog->remove(request.item);
-}
-
 /// Sends the next bytes of a bulk item on a rail: at most `most`; 0: no limit. Returns false if the rail is full.
 bool send_bulk(Context& context, Rail& rail, Request& request, std::uint64_t most) CANELE_UNDER_LOCK {
   const std::uint64_t rest = request.item.bytes_left;
@@ -133,7 +128,10 @@ bool feed(Context& context, Peer& peer, Rail& rail) CANELE_UNDER_LOCK {
       !group.below_unacked_limit() || (group.sent.size() >= 2 * RailGroup::ack_every && CANELE_BUGGIFY(window_shut));
   if (peer.backlog->empty() || shut) return feed_unsequenced(context, peer, rail);
   pacing::View view = pacing::view_of(context, peer, rail);
-  if (!view.loads.empty() && CANELE_BUGGIFY(careless_split)) view.loads = {}, view.bulk_allowed = true;
+  if (!view.loads.empty() && CANELE_BUGGIFY(careless_split)) {
+    view.loads = {};
+    view.bulk_allowed = true;
+  }
   const std::size_t most = view.quick ? group.max_packet - sizeof(wire::Head) : 0;
   Plan plan;
   peer.backlog->plan({most, view.bulk_allowed, &rail.instance->costs, view.loads, view.asking}, plan);
@@ -150,7 +148,7 @@ bool feed(Context& context, Peer& peer, Rail& rail) CANELE_UNDER_LOCK {
 /// Starts the bulk bytes of a send again, after one of their rails has died. The receiver says where to go on. Rails
 /// that still hold bytes of the old grant bring them in vain.
 void restart(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK {
-  remove_from_backlog(peer, request);
+  link::dequeue_bulk(peer, request);
   request.bulk_rails = 0;
   if (request.stage == Request::Stage::draining) {
     CANELE_COVER_RARE(restart_not_needed);

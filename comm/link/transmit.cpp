@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "comm/link/queue.hpp"
 #include "comm/link/sequencing.hpp"
@@ -32,6 +31,8 @@ constexpr int most_bulk_pieces = 64;
 void flush_memory(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 bool write_plan(Context& context, Peer& peer, Plan& plan) CANELE_UNDER_LOCK;
 void all_sent(Context& context, Peer& peer, Plan& plan) CANELE_UNDER_LOCK;
+/// What the only rail of a peer has not sent of a granted transfer.
+BulkSlice rest_of(const Request& request) { return {request.moved, request.expected - request.moved}; }
 bool write_bulk(Context& context, Rail& rail, Request& request, const BulkSlice& slice) CANELE_UNDER_LOCK;
 int bulk_pieces(const Request& request, const BulkSlice& slice, iovec* pieces, std::vector<std::byte>& staging,
                 std::size_t* size);
@@ -41,7 +42,7 @@ void stage_items(Context& context, Peer& peer, Packet& packet) CANELE_UNDER_LOCK
 void add_piece(Packet& packet, const void* base, std::size_t size);
 void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, const Request& request,
                 const BulkSlice& slice);
-void note_handed(const Context& context, Rail& rail, Request& request, std::uint64_t bytes);
+void note_handed(const Context& context, Rail& rail, Request& request, std::uint64_t bytes) CANELE_UNDER_LOCK;
 void release_staged(Context& context, Rail& rail) CANELE_UNDER_LOCK;
 
 }  // namespace
@@ -82,8 +83,7 @@ void flush_memory(Context& context, Peer& peer) {
     assert(plan.count > 0 && plan.size <= view.room);
     if (plan.items[0]->kind == strategies::Kind::bulk) {
       Request& request = request_of(*plan.items[0]);
-      const BulkSlice rest{request.moved, request.expected - request.moved};
-      if (!write_bulk(context, rail, request, rest)) transition(rail, Transmit::full);
+      if (!write_bulk(context, rail, request, rest_of(request))) transition(rail, Transmit::full);
       continue;
     }
     for (int i = 0; i < plan.count; ++i) plan.items[i]->queued = false;
@@ -177,7 +177,7 @@ void flush_system(Context& context, Peer& peer) {
   assert(packet.plan.count > 0 && "a backlog that is not empty has a plan");
   if (packet.plan.items[0]->kind == strategies::Kind::bulk) {
     const Request& request = request_of(*packet.plan.items[0]);
-    stage_bulk(packet, capabilities, request, {request.moved, request.expected - request.moved});
+    stage_bulk(packet, capabilities, request, rest_of(request));
   } else {
     for (int i = 0; i < packet.plan.count; ++i) packet.plan.items[i]->queued = false;
     peer.queued_bytes -= packet.plan.size;
@@ -262,7 +262,7 @@ void note_handed(const Context& context, Rail& rail, Request& request, std::uint
   request.bulk_rails |= bulk_bit(rail);
   rail.pace.hand(bytes, context.platform.now_ns());
   request.item.bytes_left -= bytes;
-  if (request.item.bytes_left == 0 && std::exchange(request.item.queued, false)) peer.backlog->remove(request.item);
+  if (request.item.bytes_left == 0) dequeue_bulk(peer, request);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // Called by link/transmit.cpp and link/sequencing.cpp, through the context.
 #include <cassert>
 
+#include "comm/link/queue.hpp"
 #include "comm/protocol/one_sided_origin.hpp"
 #include "comm/protocol/one_sided_reply.hpp"
 #include "comm/protocol/send.hpp"
@@ -43,16 +44,13 @@ void bulk_sent(Context& context, Peer& peer, Request& request, std::size_t bytes
   context.watch.moved();
   assert(request.moved <= request.expected);
   if (request.moved < request.expected) return;
-  if (request.item.queued) {
-    peer.backlog->remove(request.item);
-    request.item.queued = false;
-  }
+  link::dequeue_bulk(peer, request);
   if (request.needs_fin && request.stage != Request::Stage::draining) {  // a rail may still lose the bytes
     CANELE_COVER(stream_sent_without_fin);
     if (request.role == Request::InternalRole::child_send) context.forward_paused(request);
     return;
   }
-  if (peer.rail_group != nullptr && peer.holds(request)) return;  // another rail still reads its memory
+  if (peer.holds(request)) return;  // another rail still reads its memory
   context.sends.remove(request.handle);
   context.finish(request, CANELE_OK);
 }

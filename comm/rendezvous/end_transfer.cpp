@@ -46,8 +46,8 @@ Verdict on_fin(Context& context, Peer& peer, Handle handle, std::span<const std:
   std::uint32_t outcome;
   Request* request = context.sends.find(handle);
   if (!wire::take(payload, outcome)) return Verdict::violation("an end of transfer is too short");
-  const bool under_way = request != nullptr && !request->is_blocked() &&
-                         (request->moved != request->expected || (peer.rail_group != nullptr && peer.holds(*request)));
+  const bool under_way =
+      request != nullptr && !request->is_blocked() && (request->moved != request->expected || peer.holds(*request));
   if (request == nullptr || request->rank != peer.rank || !request->rendezvous || !request->announced() ||
       (under_way && !request->needs_fin) || request->role == Request::InternalRole::child_send) {
     return Verdict::violation("an end of transfer names no send that waits for one");

@@ -236,9 +236,6 @@ void bulk_written(Context& context, Peer& peer, const DriverInstance& instance, 
 }
 
 /// Handles that bytes of a stream have arrived.
-static bool is_missing(const RailGroup& group, const Request& request, const DriverInstance& instance,
-                       const BulkRange& range);
-static void note_open(RailGroup& group, const OpenDestination& opened);
 static void bulk_arrived(Context& context, Request& request, Peer& peer, const BulkRange& range) {
   context.trace(Event::bulk_received, peer.rank, request.session, request.status_tag, range.length);
   const std::uint64_t before = request.moved;

@@ -183,10 +183,12 @@ struct alignas(64) Peer {
       return one->instance != nullptr && one->connection == Connection::connecting;
     });
   }
-  /// Returns whether a rail still reads bulk data of that send. Until then the send may not end.
+  /// Returns whether one of several rails still reads bulk data of that send, which may not end before. Of a peer with
+  /// one rail, Request::moved says so.
   bool holds(const Request& request) const {
-    return std::any_of(rails.begin(), rails.end(),
-                       [&](const auto& one) { return one->packet != nullptr && one->packet->holds(request); });
+    return rail_group != nullptr && std::any_of(rails.begin(), rails.end(), [&](const auto& one) {
+             return one->packet != nullptr && one->packet->holds(request);
+           });
   }
   /// Returns the bytes of that send, of its last grant, that rails have now.
   std::uint64_t bulk_in_flight(const Request& request) const {

@@ -87,6 +87,11 @@ class Ranks:
         self.process.stdout.close()
 
 
+def ranks_that_were_right(text):
+    """Returns how many ranks say so in the output of a job."""
+    return len(re.findall(r"^rank \d+: \d+ rounds right$", text, re.MULTILINE))
+
+
 class NetworkTest(unittest.TestCase):
     def setUp(self):
         self.network = Network()
@@ -98,7 +103,7 @@ class NetworkTest(unittest.TestCase):
         return job
 
     def check_rounds(self, text, ranks=RANKS):
-        self.assertEqual(len(re.findall(r"^rank \d+: \d+ rounds right$", text, re.MULTILINE)), ranks, text)
+        self.assertEqual(ranks_that_were_right(text), ranks, text)
 
     def test_all_to_all(self):
         before = self.network.received_packets()
@@ -204,7 +209,7 @@ class InterfacesTest(unittest.TestCase):
         job = Ranks(network.ranks, "exchange", 1, ranks=2, CANELE_VERBOSE="1")
         self.addCleanup(job.close)
         text = job.finish()
-        self.assertEqual(len(re.findall(r"^rank \d+: \d+ rounds right$", text, re.MULTILINE)), 2, text)
+        self.assertEqual(ranks_that_were_right(text), 2, text)
         return text, time.monotonic() - begin
 
     def test_networks_that_lead_nowhere_in_all_orders(self):
@@ -271,12 +276,12 @@ class RailsTest(unittest.TestCase):
         return job
 
     def check_rounds(self, text):
-        self.assertEqual(len(re.findall(r"^rank \d+: \d+ rounds right$", text, re.MULTILINE)), 2, text)
+        self.assertEqual(ranks_that_were_right(text), 2, text)
 
     def test_both_links_carry_large_messages(self):
         rounds = 30
         self.check_rounds(self.start("exchange", rounds).finish())
-        sent = {name: self.links.sent_by(name) for name in ("eth0", "eth1")}
+        sent = {name: self.links.ranks[0].sent_by(name) for name in ("eth0", "eth1")}
         print(f"sent: {sent}", file=sys.stderr)
         for name in sent:
             self.assertGreater(sent[name], rounds * 300_000 / 10, f"{name} has carried hardly anything: {sent}")

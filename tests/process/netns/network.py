@@ -25,6 +25,13 @@ class Space:
             raise unittest.SkipTest("no network name space can be made here (unshare --net)")
         self.path = f"/proc/{self.holder.pid}/ns/net"
 
+    def sent_by(self, name):
+        """Returns the bytes that were sent by this interface so far."""
+        text = subprocess.run(["nsenter", f"--net={self.path}", "cat", "/proc/net/dev"], stdout=subprocess.PIPE,
+                              text=True, check=True).stdout
+        line = next(line for line in text.splitlines() if line.strip().startswith(f"{name}:"))
+        return int(line.split(":")[1].split()[8])
+
     def run(self, command):
         subprocess.run(["nsenter", f"--net={self.path}", *command.split()], check=True)
 
@@ -90,13 +97,7 @@ class Network:
 
     def sent_bytes(self):
         """Returns the bytes that each rank has sent over its link so far."""
-        sent = []
-        for space in self.ranks:
-            text = subprocess.run(["nsenter", f"--net={space.path}", "cat", "/proc/net/dev"], stdout=subprocess.PIPE,
-                                  text=True, check=True).stdout
-            line = next(line for line in text.splitlines() if line.strip().startswith("eth0:"))
-            sent.append(int(line.split(":")[1].split()[8]))
-        return sent
+        return [space.sent_by("eth0") for space in self.ranks]
 
     def set_link(self, rank, state):
         self.switch.run(f"ip link set port{rank} {state}")
@@ -128,10 +129,3 @@ class Links(Network):
             space.run(f"tc qdisc replace dev {name} root handle 1: tbf rate {rate}mbit burst 128kb latency 100ms")
             if delay:
                 space.run(f"tc qdisc replace dev {name} parent 1:1 netem delay {delay}ms limit 10000")
-
-    def sent_by(self, name):
-        """Returns the bytes that the first rank has sent by this interface so far."""
-        text = subprocess.run(["nsenter", f"--net={self.ranks[0].path}", "cat", "/proc/net/dev"],
-                              stdout=subprocess.PIPE, text=True, check=True).stdout
-        line = next(line for line in text.splitlines() if line.strip().startswith(f"{name}:"))
-        return int(line.split(":")[1].split()[8])
