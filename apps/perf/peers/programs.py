@@ -103,5 +103,10 @@ def build(options, library, name):
         return None, f"not installed: {wrappers[cpp]}, nor {program}, which prebuild makes"
     standard = ["-DCANELE_PERF_MPI", "-std=c++20"] if cpp else ["-std=c11"]
     built = subprocess.run([compiler, *standard, "-O2", "-pthread", *map(str, files), "-o", str(program)],
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return (str(program), "") if built.returncode == 0 else (None, f"{compiler} failed:\n{built.stdout}")
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                           env={**os.environ, "LC_ALL": "C"})
+    if built.returncode == 0:
+        return str(program), ""
+    if "mpi.h: No such file" in built.stdout:  # Debian's mpich has the compilers, and libmpich-dev the header
+        return None, f"not installed: {compiler} does not find mpi.h"
+    return None, f"{compiler} failed:\n{built.stdout}"

@@ -29,6 +29,7 @@ WRAPPER = HERE.parents[1] / "with-timeout"
 PROGRAM = "process_nemesis"
 RANKS = 4
 LIMIT = 60  # as of with-timeout
+MOST_TRIES = 12  # jobs of one kind alone, until it has happened
 VERDICT = re.compile(r"^rank (-?\d+): (right|clean: .*|WRONG: .*)$", re.MULTILINE)
 # libevent, which libpmix uses, ends a process that it finds without descriptors.
 LIBEVENT = re.compile(r"^\[err\] evsig_init_: socketpair: Too many open files$", re.MULTILINE)
@@ -284,9 +285,10 @@ def main():
     done, ended, reasons, begin = collections.Counter(), collections.Counter(), collections.Counter(), time.monotonic()
     number = failures = 0
     print(f"seed {options.seed}, kinds: {', '.join(options.kinds)}", flush=True)
-    while time.monotonic() - begin < options.seconds if options.seconds else number < options.jobs:
-        seed = options.seed * 1_000_000 + number
-        job = Job(options, seed, kinds_of(options, number, random.Random(seed)))
+
+    def run(kinds):
+        nonlocal done, reasons, number, failures
+        job = Job(options, options.seed * 1_000_000 + number, kinds)
         problem = job.run()
         done += job.done
         ended["failed" if problem else "all right" if job.right == RANKS else "clean"] += 1
@@ -296,6 +298,13 @@ def main():
                   flush=True)
         failures += bool(problem)
         number += 1
+
+    while time.monotonic() - begin < options.seconds if options.seconds else number < options.jobs:
+        run(kinds_of(options, number, random.Random(options.seed * 1_000_000 + number)))
+    for kind in options.kinds:  # another kind can end a job before this one strikes
+        tries = number + MOST_TRIES
+        while done[kind] == 0 and number < tries:
+            run([kind])
     missing = [kind for kind in options.kinds if done[kind] == 0]
     print("done: " + ", ".join(f"{kind} {done[kind]}" for kind in options.kinds))
     print("jobs: " + ", ".join(f"{count} {how}" for how, count in ended.items()))

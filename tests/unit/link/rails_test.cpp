@@ -265,7 +265,9 @@ TEST_P(Rails, FloodsBothWaysOpenEachOthersWindows) {
   ASSERT_TRUE(both_up());
   for (int rank = 0; rank < 2; ++rank) {  // so that credit is not what stops them
     comm::Engine& receiver = job_->engine(rank);
-    comm::ReceiveWindow& receive_window = receiver.peers[1 - rank]->receive_window;
+    comm::Peer& peer = *receiver.peers[1 - rank];
+    comm::ReceiveWindow& receive_window = peer.receive_window;
+    for (const auto& rail : peer.rails) rail->pace.note_round_trip(1);  // so that each rail takes small packets
     for (std::uint64_t* account : {&receive_window.granted, &receive_window.reserved, &receiver.credit.reserved,
                                    &job_->engine(1 - rank).peers[rank]->credit}) {
       *account += count * wire_cost;
