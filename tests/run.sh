@@ -187,11 +187,17 @@ build_ahead() {
   at_exit "kill -- -$builder 2>/dev/null || true"
 }
 
+# prioritize_builder PID NICENESS: of the background process and all that it starts. Only root may lower a niceness.
+prioritize_builder() {
+  { echo "$2" >"/proc/$1/autogroup"; } 2>/dev/null || [[ ! -e /proc/$1/autogroup ]] || return 1
+  renice -n "$2" -g "$1" >/dev/null 2>&1
+}
+
 # The work of the background process. Its session is a scheduling group of its own, in which nice alone means nothing
 # to the tests of this session: the group is given the lowest priority, too (sched(7), autogroup).
 build_all_ahead() {
   local name status
-  { echo 19 >/proc/self/autogroup; } 2>/dev/null || true
+  prioritize_builder "$BASHPID" 19 || true
   for name in "${ahead[@]}"; do
     status=0
     (build_it "$name") >"$logs/ahead-$name.log" 2>&1 </dev/null || status=$?
@@ -199,14 +205,19 @@ build_all_ahead() {
   done
 }
 
-# await_build NAME: shows the progress or the log of its build. If the background process has ended without a result,
-# the missing part is built here.
+# await_build NAME: shows the progress or the log of its build, which has the usual priority from now on: beside other
+# work, the lowest one would get next to no time. If the background process has ended without a result, or must stay at
+# the lowest priority, the missing part is built here.
 await_build() {
+  if [[ ! -e $logs/ahead-$1.status ]] && ! prioritize_builder "$builder" 0; then
+    kill -- "-$builder" 2>/dev/null || true
+  fi
   tail -n +1 --pid="$builder" -F "$logs/ahead-$1.log" 2>/dev/null &
   while [[ ! -e $logs/ahead-$1.status ]] && kill -0 "$builder" 2>/dev/null; do
     sleep 0.5
   done
   kill $! 2>/dev/null || true
+  prioritize_builder "$builder" 19 || true
   [[ -e $logs/ahead-$1.status ]] && return "$(<"$logs/ahead-$1.status")"
   echo "the background process has ended before it had built $1; building it here"
   build_it "$1"
