@@ -48,7 +48,8 @@ struct MemoryCopy {
   std::size_t from_pitch = 0;
 };
 
-enum class CopyDirection : std::uint8_t { to_host, to_device };
+/// within_devices: both ends are memory of devices; `place` is that of the destination.
+enum class CopyDirection : std::uint8_t { to_host, to_device, within_devices };
 enum class CopyState : std::uint8_t { pending, done, failed };
 
 /// Events of the program that order copies among its own work on the device.
@@ -82,7 +83,7 @@ class Memory {
   /// Returns whether the address is memory of this kind, and then fills *place. Pinned host memory is host memory.
   virtual bool locate(const void* address, MemoryPlace* place) = 0;
 
-  /// Begins copies between host memory and memory at `place`, in order. Host memory must be pinned, or the call may
+  /// Begins copies from or to memory at `place`, in order. Host memory must be pinned, or the call may
   /// block until the copy has ended. Errors come out of poll().
   virtual PendingCopy* begin_copy(const MemoryPlace& place, CopyDirection direction, std::span<const MemoryCopy> copies,
                                   const CopyOrder& order) = 0;
@@ -101,7 +102,8 @@ class Memory {
   /// virtual memory, managed memory), and its messages have to be staged.
   virtual std::string export_memory(const void* address, MemoryExport* exported) = 0;
   /// Maps the memory that another process has exported, for copies by `device`. *address is that of the exported
-  /// address. Each open() needs one close(). An error: this pair of processes cannot share memory.
+  /// address. Fails if less is mapped than was exported, or if this pair of processes cannot share memory. Each open()
+  /// needs one close().
   virtual std::string open(const MemoryExport& exported, int device, std::byte** address) = 0;
   virtual void close(std::byte* address) = 0;
 };

@@ -64,6 +64,7 @@ enum class Setting : int {
   ofi_peer_timeout,  ///< seconds without an answer from a host until its ranks have failed, for TCP providers.
   gpu,               ///< auto, cuda, off: whether addresses of messages may be device memory.
   gpu_library,       ///< file name of the device's library; "": the usual one.
+  gpu_export_min,    ///< bytes from which a message may go from device to device.
   gpu_staging,       ///< bytes of pinned memory that are kept for the next messages.
   samples,           ///< directory of what canele-perf sample measured; "": the user's cache; "off".
   hang_report,       ///< seconds without progress before a report on stuck operations is written; 0 never.

@@ -96,25 +96,30 @@ Devices::Devices(Engine& engine, std::unique_ptr<drivers::Memory> memory)
     : engine_(engine),
       memory_(std::move(memory)),
       pool_(*memory_, engine.lifecycle.settings->number(Setting::gpu_staging)),
+      imports_(*memory_),
+      staged_next_(static_cast<std::size_t>(engine.size)),
+      least_exported_(engine.lifecycle.settings->number(Setting::gpu_export_min)),
       order_(engine.platform) {
   task_.devices = this;
 }
 
 Devices::~Devices() = default;
 
-std::unique_ptr<Transfer> Devices::make_transfer(Layout&& layout, bool sends, Answer* answer) {
+std::unique_ptr<Transfer> Devices::make_transfer(Layout&& layout, bool sends) {
   auto transfer = std::make_unique<Transfer>();
-  transfer->staging = pool_.take(layout.length, &answer->why);
-  if (transfer->staging.base == nullptr) {
-    answer->code = CANELE_ENOMEM;
-    return nullptr;
-  }
   transfer->may_publish = Devices::may_publish;
   transfer->ended_publishing = Devices::ended;
   transfer->devices = this;
   transfer->layout = std::move(layout);
   transfer->sends = sends;
   return transfer;
+}
+
+Answer Devices::take_staging(Transfer& transfer) {
+  Answer answer;
+  transfer.staging = pool_.take(transfer.layout.length, &answer.why);
+  if (transfer.staging.base == nullptr) answer.code = CANELE_ENOMEM;
+  return answer;
 }
 
 // ---- posts ----------------------------------------------------------------------------------------------------------
@@ -130,11 +135,12 @@ std::optional<Answer> Devices::send(const SendToPost& what, Request& request) {
   std::unique_ptr<Transfer> transfer;
   canele_data_t data = what.data;
   if (on_device) {
-    Answer answer;
-    transfer = make_transfer(std::move(layout), true, &answer);
-    if (transfer == nullptr) return answer;
+    transfer = make_transfer(std::move(layout), true);
+    if (!export_to(what, *transfer)) {
+      if (Answer answer = take_staging(*transfer); answer.code != CANELE_OK) return answer;
+      waiting.state = WaitingSend::State::copying;
+    }
     data = {what.data.length, transfer->staging.base, nullptr, static_cast<Staged*>(transfer.get())};
-    waiting.state = WaitingSend::State::copying;
   }
   if (request.stage == Request::Stage::begun) {
     prepare_begun_send(request, what.session, what.destination, what.tag, data, what.header);
@@ -144,20 +150,31 @@ std::optional<Answer> Devices::send(const SendToPost& what, Request& request) {
   request.synchronous = what.synchronous;
   request.item.priority = what.priority;
   count_waiting(what.session);
-  if (!on_device) {
-    // The send before it may have left meanwhile: then there is nothing to wait for.
-    if (!order_.add_if_it_must_wait(waiting)) release(waiting);
-    engine_.after_submit();
+  if (transfer == nullptr) {
+    post_in_order(waiting);
     return Answer{};
   }
   mark_staged(request);
   transfer->request = &request;
   transfers_.fetch_add(1, std::memory_order_relaxed);
+  Transfer& posted = *transfer.release();
+  if (posted.state == Transfer::State::exported) {
+    request.rendezvous = true;
+    post_in_order(waiting);
+    return Answer{};
+  }
   order_.add(waiting);
-  begin_copies(*transfer, what.data.length, drivers::CopyDirection::to_host);
-  mail(*transfer.release());
+  begin_copies(posted, what.data.length, drivers::CopyDirection::to_host);
+  mail(posted);
   engine_.after_submit(what.data.length);
   return Answer{};
+}
+
+/// Posts a send whose data needs no copy. It waits if an earlier one does.
+void Devices::post_in_order(const WaitingSend& send) {
+  // The send before it may have left meanwhile: then there is nothing to wait for.
+  if (!order_.add_if_it_must_wait(send)) release(send);
+  engine_.after_submit();
 }
 
 /// Counts a send that waits, so that its session and its engine stay.
@@ -168,12 +185,21 @@ void Devices::count_waiting(Session& session) {
   engine_.unlock();
 }
 
+/// Makes the transfer of a receive. Its message may have to come through host memory, so it has staging memory.
+std::unique_ptr<Transfer> Devices::make_receive(Layout&& layout, Answer* answer) {
+  std::unique_ptr<Transfer> transfer = make_transfer(std::move(layout), false);
+  *answer = take_staging(*transfer);
+  if (answer->code != CANELE_OK) return nullptr;
+  if (transfer->layout.is_on_one_device()) transfer->get = Devices::get;
+  return transfer;
+}
+
 std::optional<Answer> Devices::receive(const Posting& given) {
   Layout layout;
   Answer answer = layout.describe(memory_.get(), given.data);
   if (answer.code != CANELE_OK) return answer;
   if (!layout.on_device()) return std::nullopt;
-  std::unique_ptr<Transfer> transfer = make_transfer(std::move(layout), false, &answer);
+  std::unique_ptr<Transfer> transfer = make_receive(std::move(layout), &answer);
   if (transfer == nullptr) return answer;
   Request& request = *given.request;
   Posting posting = given;
@@ -196,7 +222,7 @@ std::optional<Answer> Devices::bind(Request& request, const canele_data_t& data)
   Answer answer = layout.describe(memory_.get(), data);
   if (answer.code != CANELE_OK) return answer;
   if (!layout.on_device()) return std::nullopt;
-  std::unique_ptr<Transfer> transfer = make_transfer(std::move(layout), false, &answer);
+  std::unique_ptr<Transfer> transfer = make_receive(std::move(layout), &answer);
   if (transfer == nullptr) return answer;
   request.data = {data.length, transfer->staging.base, nullptr, static_cast<Staged*>(transfer.get())};
   mark_staged(request);

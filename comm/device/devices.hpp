@@ -8,14 +8,21 @@
 //   send:     post ─▶ copy to staging memory ──(event)──▶ SendOrder ─▶ engine: an ordinary send from there
 //   receive:  post ─▶ engine: an ordinary receive into staging memory ─▶ copy to the device ──(event)──▶ finalized
 //
+// A large message to a process of this host is exported instead (direct.cpp): a device of the receiver copies it.
+//
+//   send:     post ─▶ engine: a send with a key ──────────────────▶ finalized
+//   receive:  matched ─▶ copy from the sender's device ──(event)──▶ finalized
+//
+// If the receiver cannot do that, it asks for a stream, and the sender copies its data to staging memory then.
+//
 // Threading: posts are made by any thread, without the engine's lock. One task at a time, on any thread that makes
 // progress, begins the copies of receives and looks at the events. It waits for nothing.
 //
 // Pitfalls: no call into a device's library may be made under the engine's lock, since it may enter the kernel.
 // may_publish() runs under the lock: it only leaves mail for the task.
 //
-// Rejected: sending the envelope at once, and the data when it is there. A receiver that has matched such a message has
-// no way to be told that the device has failed.
+// Rejected: sending the envelope of a staged message before its data is there. A receiver that has matched it would see
+// an error of the sender's device.
 #pragma once
 
 #include <atomic>
@@ -23,8 +30,12 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
+#include "comm/device/exported_data.hpp"
+#include "comm/device/imports.hpp"
 #include "comm/device/layout.hpp"
 #include "comm/device/send_order.hpp"
 #include "comm/device/staging_pool.hpp"
@@ -48,7 +59,10 @@ struct SendToPost {
 /// A message of device memory, from its post until its staging memory is free again.
 struct Transfer : Staged, Mail {
   enum class State : std::uint8_t {
-    posted,    ///< the data of a send is being read; a receive waits for its message
+    posted,    ///< the data of a send is being read, or has been; a receive waits for its message
+    exported,  ///< the data of a send stays on its device
+    staging,   ///< the same, but the receiver wants a stream: the data is being read
+    getting,   ///< a device copies the data of a receive from the sender's
     arrived,   ///< the data of a receive is in staging memory, or being copied from there
     published  ///< its end may be published
   };
@@ -60,7 +74,10 @@ struct Transfer : Staged, Mail {
   std::vector<drivers::PendingCopy*> copies;
   std::string error;
   std::size_t bytes = 0;  ///< of a receive: what has arrived
-  unsigned events = 0;    ///< of a receive: those to be published
+  unsigned events = 0;    ///< those that were held back, to be published
+  ExportedData exported;  ///< of a send
+  DeviceGet wanted{};     ///< of a receive that is `getting`
+  Imports::Mapping* mapping = nullptr;
   State state = State::posted;
   bool sends = false;
   bool ended = false;  ///< the request no longer uses the staging memory
@@ -95,7 +112,10 @@ class Devices {
   bool idle() const { return transfers_.load(std::memory_order_acquire) == 0; }
 
  private:
-  std::unique_ptr<Transfer> make_transfer(Layout&& layout, bool sends, Answer* answer);
+  std::unique_ptr<Transfer> make_transfer(Layout&& layout, bool sends);
+  std::unique_ptr<Transfer> make_receive(Layout&& layout, Answer* answer);
+  Answer take_staging(Transfer& transfer);
+  void post_in_order(const WaitingSend& send);
   Answer copy_now(Layout&& layout, const StagingMemory& staging, drivers::CopyDirection direction);
   void begin_copies(Transfer& transfer, std::size_t bytes, drivers::CopyDirection direction);
   void copy_host_pieces(const Transfer& transfer, std::size_t bytes, drivers::CopyDirection direction);
@@ -109,12 +129,28 @@ class Devices {
   void release(const WaitingSend& send);
   void free(Transfer& transfer);
   void count_waiting(Session& session);
+  void hold_end(Transfer& transfer, unsigned events) CANELE_UNDER_LOCK;
+
+  // direct.cpp
+  bool export_to(const SendToPost& send, Transfer& transfer);
+  bool peer_takes_exports(int rank);
+  void begin_staging(Transfer& transfer);
+  void finish_staging(Transfer& transfer);
+  void begin_get(Transfer& transfer);
+  void finish_get(Transfer& transfer);
+  static void stage(Staged& staged) CANELE_UNDER_LOCK;
+  static void get(Staged& staged, const DeviceGet& get) CANELE_UNDER_LOCK;
+
   static bool may_publish(Staged& staged, Context& context, Request& request, unsigned events) CANELE_UNDER_LOCK;
   static void ended(Staged& staged) CANELE_UNDER_LOCK;
 
   Engine& engine_;
   const std::unique_ptr<drivers::Memory> memory_;
   StagingPool pool_;
+  Imports imports_;                                      ///< of the task alone
+  std::set<int> not_imported_;                           ///< of the task alone: ranks whose memory could not be mapped
+  std::vector<std::uint8_t> staged_next_ CANELE_LOCKED;  ///< by rank: so many of the next sends to it are staged
+  const std::size_t least_exported_;
   SendOrder order_;
   Mailbox mailbox_;
   struct Task : ltask::Task {

@@ -32,6 +32,32 @@ std::string fault_of(const canele_device_piece_t& piece, const drivers::Memory* 
   return "";
 }
 
+/// The bytes of a piece, in their order.
+struct Walk {
+  const Piece* piece;
+  std::size_t at = 0;  ///< in the piece
+
+  std::byte* address() const { return piece->base + at / piece->width * piece->pitch + at % piece->width; }
+  /// Returns the bytes up to the end of the row.
+  std::size_t left_in_row() const { return piece->width - at % piece->width; }
+  bool ended() const { return at == piece->width * piece->rows; }
+};
+
+/// Makes one copy of the last one and one more row. Returns false if they do not continue each other.
+bool extend(drivers::MemoryCopy& last, const drivers::MemoryCopy& row) {
+  if (row.width != last.width) return false;
+  const auto to = static_cast<std::size_t>(row.to - last.to), from = static_cast<std::size_t>(row.from - last.from);
+  if (last.rows == 1) {
+    if (to < row.width || from < row.width || to > longest_pitch || from > longest_pitch) return false;
+    last.to_pitch = to;
+    last.from_pitch = from;
+  } else if (to != last.rows * last.to_pitch || from != last.rows * last.from_pitch) {
+    return false;
+  }
+  ++last.rows;
+  return true;
+}
+
 }  // namespace
 
 int device_segments(const void* context, std::size_t offset, iovec* out, int max) {
@@ -147,6 +173,22 @@ std::vector<drivers::MemoryCopy> Layout::copies(int place, std::byte* staging, s
     std::byte* const here = staging + piece.offset;
     if (rows != 0) add_rows(piece.base, here, piece, piece.width, rows);
     if (rest != 0) add_rows(piece.base + rows * piece.pitch, here + rows * piece.width, piece, rest, 1);
+  }
+  return all;
+}
+
+std::vector<drivers::MemoryCopy> Layout::copies_from(const Piece& from, std::size_t bytes) const {
+  std::vector<drivers::MemoryCopy> all;
+  Walk source{&from};
+  for (const Piece& piece : pieces) {
+    for (Walk target{&piece}; !target.ended() && bytes > 0;) {
+      const std::size_t width = std::min({target.left_in_row(), source.left_in_row(), bytes});
+      const drivers::MemoryCopy row{target.address(), source.address(), width, 1, width, width};
+      if (all.empty() || !extend(all.back(), row)) all.push_back(row);
+      target.at += width;
+      source.at += width;
+      bytes -= width;
+    }
   }
   return all;
 }

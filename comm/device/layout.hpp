@@ -8,6 +8,7 @@
 
 #include <canele/device.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -38,9 +39,17 @@ class Layout {
   Answer describe(drivers::Memory* memory, const canele_data_t& data);
 
   bool on_device() const { return !places.empty(); }
+  /// Returns whether all of the data is in one allocation of a device.
+  bool is_on_one_device() const {
+    return places.size() == 1 &&
+           std::all_of(pieces.begin(), pieces.end(), [](const Piece& piece) { return piece.place == 0; });
+  }
   /// Returns the copies between the first `length` bytes of the message and `staging`, for the pieces of one place.
   std::vector<drivers::MemoryCopy> copies(int place, std::byte* staging, std::size_t length,
                                           drivers::CopyDirection direction) const;
+
+  /// Returns the copies of the first `length` bytes of the message from rows of width `from.width`, `from.pitch` apart.
+  std::vector<drivers::MemoryCopy> copies_from(const Piece& from, std::size_t length) const;
 
   std::vector<Piece> pieces;
   std::vector<drivers::MemoryPlace> places;

@@ -27,7 +27,12 @@ std::string message_of(const Transfer& transfer) {
 
 bool Devices::may_publish(Staged& staged, Context&, Request& request, unsigned events) {
   auto& transfer = static_cast<Transfer&>(staged);
-  if (transfer.sends || transfer.state == Transfer::State::published) return true;
+  if (transfer.state == Transfer::State::published) return true;
+  if (transfer.sends) {
+    if (transfer.state != Transfer::State::staging) return true;
+    transfer.devices->hold_end(transfer, events);
+    return false;
+  }
   transfer.events |= events;
   if (transfer.state == Transfer::State::arrived) return false;  // its data is on its way to the device
   const bool has_data = request.status_error == CANELE_OK || request.status_error == CANELE_ETRUNC;
@@ -37,10 +42,16 @@ bool Devices::may_publish(Staged& staged, Context&, Request& request, unsigned e
     return true;
   }
   transfer.state = Transfer::State::arrived;
-  transition(request, Request::Stage::moving);  // it has ended for the floors below, but is still in use
-  ++request.session->pending;
+  transfer.devices->hold_end(transfer, 0);
   transfer.devices->mail(transfer);
   return false;
+}
+
+/// Keeps a request in use that has ended for the floors below, until publish().
+void Devices::hold_end(Transfer& transfer, unsigned events) {
+  transfer.events |= events;
+  transition(*transfer.request, Request::Stage::moving);
+  ++transfer.request->session->pending;
 }
 
 void Devices::ended(Staged& staged) {
@@ -84,8 +95,9 @@ void Devices::serve() {
 
 void Devices::take_mail(Transfer& transfer) {
   if (transfer.ended) return free(transfer);
-  if (transfer.sends) return copying_.push_back(&transfer);
-  begin_copies(transfer, transfer.bytes, CopyDirection::to_device);
+  if (transfer.state == Transfer::State::staging) begin_staging(transfer);
+  if (transfer.state == Transfer::State::getting) begin_get(transfer);
+  if (transfer.state == Transfer::State::arrived) begin_copies(transfer, transfer.bytes, CopyDirection::to_device);
   copying_.push_back(&transfer);
 }
 
@@ -143,7 +155,9 @@ bool Devices::poll(Transfer& transfer) {
 }
 
 void Devices::finish_copies(Transfer& transfer) {
+  if (transfer.state == Transfer::State::getting) return finish_get(transfer);
   if (!transfer.error.empty()) engine_.log(LogLevel::error, message_of(transfer) + transfer.error);
+  if (transfer.state == Transfer::State::staging) return finish_staging(transfer);
   if (transfer.sends) {
     order_.copied(*transfer.request, transfer.error.empty() ? CANELE_OK : CANELE_EDEVICE);
   } else {
@@ -151,11 +165,11 @@ void Devices::finish_copies(Transfer& transfer) {
   }
 }
 
-/// Ends a receive whose data is on the device.
+/// Publishes the end of a request that hold_end() has kept.
 void Devices::publish(Transfer& transfer) {
   Request& request = *transfer.request;
   engine_.lock_for_callback();
-  if (!transfer.error.empty()) request.status_error = CANELE_EDEVICE;
+  if (!transfer.error.empty() && !transfer.sends) request.status_error = CANELE_EDEVICE;
   transfer.state = Transfer::State::published;
   transition(request, Request::Stage::idle);
   --request.session->pending;
@@ -190,7 +204,7 @@ void Devices::release(const WaitingSend& send) {
 }
 
 void Devices::free(Transfer& transfer) {
-  pool_.give_back(transfer.staging);
+  if (transfer.staging.base != nullptr) pool_.give_back(transfer.staging);
   delete &transfer;
   transfers_.fetch_sub(1, std::memory_order_release);  // pairs with the acquire load in idle()
 }

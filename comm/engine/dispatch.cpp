@@ -98,6 +98,8 @@ Verdict Engine::on_chunk(Peer& peer, const wire::Chunk& chunk) {
     case wire::Type::regrant:
       rendezvous::on_regrant(*this, peer, Handle{chunk.head.tag});
       return Verdict::ok();
+    case wire::Type::transfer_failed:
+      return rendezvous::on_transfer_failed(*this, peer, Handle{chunk.head.tag});
     case wire::Type::rtr:
       return rtr::on_rtr(*this, peer, chunk.head, chunk.payload);
     case wire::Type::shared_copy:

@@ -13,6 +13,7 @@
 #include "comm/rendezvous/rendezvous.hpp"
 #include "comm/rendezvous/shared_copy.hpp"
 #include "comm/state/payload.hpp"
+#include "comm/state/staged.hpp"
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::rendezvous {
@@ -20,6 +21,7 @@ namespace {
 
 SendFacts facts_of(const Context& context, const Peer& peer, const Request& request) CANELE_UNDER_LOCK;
 void describe(const Context& context, Peer& peer, Request& request, drivers::MemoryKey& rkey) CANELE_UNDER_LOCK;
+void describe_on_device(const Request& request, drivers::MemoryKey& rkey);
 
 }  // namespace
 
@@ -37,14 +39,18 @@ std::byte* write_rts(Context& context, Peer& peer, Request& request, const Chunk
   const Scheme scheme = facts.remote_rtr ? choose_for_send(facts) : alone;
   drivers::MemoryKey rkey;
   if (alone == Scheme::get) describe(context, peer, request, rkey);
+  if (alone == Scheme::device_get) describe_on_device(request, rkey);
   const std::size_t late = alone == Scheme::async_get ? peer.rail->instance->driver->capabilities().rkey_size : 0;
   wire::Rts rts{};
   rts.handle = request.handle;
   rts.length = request.data.length;
   rts.header = request.header;
   rts.rkey = static_cast<std::uint16_t>(rkey.size + late);
-  rts.rkey_driver = rkey.size != 0 ? peer.rail->instance->driver_tag() : 0;
-  rts.may_stream = rkey.size != 0 && request.role == Request::InternalRole::none && measures_copies(context, peer);
+  rts.rkey_driver = alone == Scheme::device_get ? wire::device_memory
+                    : rkey.size != 0            ? peer.rail->instance->driver_tag()
+                                                : 0;
+  rts.may_stream = rkey.size != 0 && alone != Scheme::device_get && request.role == Request::InternalRole::none &&
+                   measures_copies(context, peer);
   rts.synchronous = request.synchronous;
   rts.needs_fin = needs_fin;
   request.needs_fin = needs_fin;
@@ -89,6 +95,8 @@ namespace {
 SendFacts facts_of(const Context& context, const Peer& peer, const Request& request) {
   SendFacts facts;
   facts.length = request.data.length;
+  facts.on_device = is_on_device(request);
+  if (facts.on_device) return facts;
   facts.copied = request.role == Request::InternalRole::in_segment || request.role == Request::InternalRole::buffered;
   if (facts.copied) return facts;
   facts.read_elsewhere = request.role == Request::InternalRole::destination_send && context.is_read_elsewhere(request);
@@ -111,6 +119,13 @@ void describe(const Context& context, Peer& peer, Request& request, drivers::Mem
   } else if (!CANELE_BUGGIFY(not_exposed)) {
     register_memory(peer, request, rkey);
   }
+}
+
+void describe_on_device(const Request& request, drivers::MemoryKey& rkey) {
+  const std::span<const std::byte> key = staged_of(request).key;
+  assert(key.size() <= sizeof rkey.bytes);
+  rkey.size = static_cast<std::uint16_t>(key.size());
+  std::memcpy(rkey.bytes, key.data(), key.size());
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ const char* name_of(Scheme scheme) {
       return "get";
     case Scheme::async_get:
       return "async_get";
+    case Scheme::device_get:
+      return "device_get";
     case Scheme::stream:
       return "stream";
   }

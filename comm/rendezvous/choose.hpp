@@ -6,7 +6,7 @@
 // is shared. docs/large-messages.md has the rules as a table, which a test compares with these.
 //
 //   sender                                     receiver
-//   choose_for_send ─▶ RTS(key, receive) ────▶ choose_for_receive ─▶ get │ shared_copy │ stream │ nothing
+//   choose_for_send ─▶ RTS(key, receive) ────▶ choose_for_receive ─▶ get │ shared_copy │ device_get │ stream │ nothing
 //
 // A scheme that fails falls back to `stream`, and to no other one.
 #pragma once
@@ -26,6 +26,7 @@ enum class Scheme : std::uint8_t {
   shared_copy,         ///< both ends copy chunks, once the message has met its receive
   get,                 ///< any thread of the receiver copies from the sender's memory
   async_get,           ///< the driver of the receiver reads the sender's memory
+  device_get,          ///< a device of the receiver copies from the memory of the sender's device
   stream               ///< the sender sends the data when the receiver asks for it
 };
 
@@ -33,6 +34,7 @@ enum class Scheme : std::uint8_t {
 struct SendFacts {
   std::uint64_t length = 0;
   bool copied = false;                 ///< the data lies in a segment that the peer reads already
+  bool on_device = false;              ///< the data is in memory of a device, which devices of the peer can read
   bool read_elsewhere = false;         ///< a multicast: the destination takes the data from another rank
   bool part_of_other = false;          ///< the send belongs to a multicast, or is buffered
   bool remote_rtr = false;             ///< the receive is known: the peer has sent an RTR for it
@@ -48,6 +50,7 @@ struct ReceiveFacts {
   std::uint64_t length = 0;        ///< that the message and the receive have in common
   bool ended = false;              ///< the peer has failed, or this engine is leaving
   bool stream_is_quicker = false;  ///< the RTS leaves the choice, and the stream is known to be quicker
+  bool has_device_key = false;     ///< the RTS describes memory of a device, and the receive is on one that may read it
   bool has_key = false;            ///< the RTS describes memory, by the driver of this rail, and that can get
   bool any_thread = false;         ///< copies may be made by any thread
   bool multicast = false;          ///< the data is forwarded
@@ -65,6 +68,8 @@ struct Rule {
 };
 
 inline constexpr Rule<SendFacts> send_rules[] = {
+    {Scheme::device_get, "the data is in memory of a device that devices of the peer can read",
+     [](const SendFacts& f) { return f.on_device; }},
     {Scheme::stream, "the destination of a multicast reads from another rank",
      [](const SendFacts& f) { return f.read_elsewhere && !f.copied; }},
     {Scheme::get, "the data lies in a segment that the peer reads", [](const SendFacts& f) { return f.copied; }},
@@ -86,6 +91,8 @@ inline constexpr Rule<ReceiveFacts> receive_rules[] = {
     {Scheme::nothing, "the peer has failed, or this engine is leaving (with an error)",
      [](const ReceiveFacts& f) { return f.ended; }},
     {Scheme::nothing, "message or receive has no bytes", [](const ReceiveFacts& f) { return f.length == 0; }},
+    {Scheme::device_get, "the RTS has a key to memory of a device, and a device of the receive can read it",
+     [](const ReceiveFacts& f) { return f.has_device_key; }},
     {Scheme::stream, "the RTS leaves the choice, and a stream is measured to be quicker",
      [](const ReceiveFacts& f) { return f.stream_is_quicker; }},
     {Scheme::shared_copy,
@@ -112,9 +119,9 @@ template <const auto& rules, typename Facts>
   return scheme;
 }
 
-/// Returns what the RTS makes possible: receiver_initiated, get, async_get, or stream.
+/// Returns what the RTS makes possible: receiver_initiated, get, async_get, device_get, or stream.
 inline Scheme choose_for_send(const SendFacts& facts) { return first_of<send_rules>(facts); }
-/// Returns what the receiver does: nothing, shared_copy, get, async_get, or stream.
+/// Returns what the receiver does: nothing, shared_copy, get, async_get, device_get, or stream.
 inline Scheme choose_for_receive(const ReceiveFacts& facts) { return first_of<receive_rules>(facts); }
 
 const char* name_of(Scheme scheme);

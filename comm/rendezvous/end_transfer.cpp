@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The end of a large message: the receiver has its data and says so, and the sender hears of it.
+#include <algorithm>
+#include <string>
+
 #include "comm/link/queue.hpp"
 #include "comm/protocol/credit_sender.hpp"
 #include "comm/protocol/receive.hpp"
@@ -12,6 +15,19 @@
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::rendezvous {
+namespace {
+
+/// Returns whether bytes of a transfer have come, or a driver may write some.
+bool has_begun(const Peer& peer, const Request& receive) {
+  if (receive.moved != 0) return true;
+  if (peer.rail_group == nullptr) return false;
+  const RailGroup& group = *peer.rail_group;
+  return group.ranges.contains(word_of(receive.handle)) ||
+         std::any_of(group.destinations.begin(), group.destinations.end(),
+                     [&](const OpenDestination& one) { return one.transfer_id == receive.handle; });
+}
+
+}  // namespace
 
 void transfer_done(Context& context, RmaCopy& copy) {
   if (copy.claims) {
@@ -63,6 +79,24 @@ Verdict on_fin(Context& context, Peer& peer, Handle handle, std::span<const std:
   context.sends.remove(handle);
   async_get::deregister(peer, *request);
   context.finish(*request, send_path::decode_outcome(outcome));
+  return Verdict::ok();
+}
+
+void fail_send(Context& context, Peer& peer, Request& request) {
+  link::send_control(context, peer, {.type = wire::Type::transfer_failed, .tag = word_of(request.transfer_id)});
+  context.sends.remove(request.handle);
+  context.finish(request, CANELE_EDEVICE);
+}
+
+Verdict on_transfer_failed(Context& context, Peer& peer, Handle transfer_id) {
+  Request* const request = context.transfers.find(transfer_id);
+  if (request == nullptr || request->receive.peer != &peer || request->receive.sink != nullptr)
+    return Verdict::violation("a failed transfer has not been asked for");
+  if (has_begun(peer, *request)) return Verdict::violation("a transfer fails after it has brought data");
+  context.log(LogLevel::error, "receive from rank " + std::to_string(peer.rank) + ", tag " +
+                                   std::to_string(request->status_tag) + ": the sender's device has failed");
+  context.transfers.remove(transfer_id);
+  receive_path::fail_receive(context, *request, CANELE_EDEVICE);
   return Verdict::ok();
 }
 

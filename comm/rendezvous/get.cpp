@@ -10,6 +10,7 @@
 #include "comm/rendezvous/async_get.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
 #include "comm/state/payload.hpp"
+#include "comm/state/staged.hpp"
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::rendezvous {
@@ -29,6 +30,14 @@ void begin_get(Context& context, Request& request, Peer& peer, const RemoteSourc
   } else {
     async_get::submit(*peer.rail->instance, copy);
   }
+}
+
+void begin_device_get(Context& context, Request& request, Peer& peer, const RemoteSource& source, std::uint64_t want) {
+  RmaCopy& copy = new_copy(context, request, peer, source.rkey);
+  copy.handle = source.handle;
+  copy.want = want;
+  Staged& staged = staged_of(request);
+  staged.get(staged, {{copy.rkey.bytes, copy.rkey.size}, peer.rank, want, &copy.status, &copy});
 }
 
 RmaCopy& new_copy(Context& context, Request& request, Peer& peer, std::span<const std::byte> rkey) {

@@ -12,6 +12,7 @@
 #include "comm/protocol/send.hpp"
 #include "comm/rendezvous/shared_copy.hpp"
 #include "comm/state/payload.hpp"
+#include "comm/state/staged.hpp"
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::rtr {
@@ -55,13 +56,15 @@ int moving(const Peer& peer) {
   }));
 }
 
-/// Returns the send with this handle, if it is for that session and tag, and waits for an answer to its announcement.
+/// Returns the send with this handle, if it is for that session and tag, waits for an answer to its announcement, and
+/// has data in host memory.
 Request* unanswered(Context& context, const Peer& peer, Handle handle, std::uint32_t session,
                     std::uint64_t tag) CANELE_UNDER_LOCK {
   Request* const request = handle != Handle::none ? context.sends.find(handle) : nullptr;
   const bool is_it = request != nullptr && request->rank == peer.rank && request->session->number == session &&
                      request->status_tag == tag && request->role == Request::InternalRole::none &&
-                     request->stage == Request::Stage::moving && request->expected == 0 && !request->copying;
+                     request->stage == Request::Stage::moving && request->expected == 0 && !request->copying &&
+                     !is_on_device(*request);
   return is_it ? request : nullptr;
 }
 
@@ -303,7 +306,8 @@ Verdict on_shared_copy(Context& context, Peer& peer, Handle handle, std::span<co
   if (!shares(context, peer)) return Verdict::ok();  // then the receiver copies all
   if (rtr.line >= peer.rail->lines.count) return Verdict::violation("a shared copy names a line that is not there");
   const ChunkClaims claims(peer.rail->lines.theirs[rtr.line], rtr.generation);
-  if (sent->copying || sent->is_blocked() || sent->role != Request::InternalRole::none || !claims.acquired()) {
+  if (sent->copying || sent->is_blocked() || is_on_device(*sent) || sent->role != Request::InternalRole::none ||
+      !claims.acquired()) {
     CANELE_COVER_RARE(share_not_joined);
     return Verdict::ok();
   }

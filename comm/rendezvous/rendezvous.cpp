@@ -14,6 +14,7 @@
 #include "comm/rendezvous/choose.hpp"
 #include "comm/rendezvous/receiver_initiated.hpp"
 #include "comm/state/payload.hpp"
+#include "comm/state/staged.hpp"
 #include "comm/wire/wire.hpp"
 #include "ltask/coverage.hpp"
 
@@ -54,6 +55,9 @@ void start_transfer(Context& context, Request& request, Peer& peer, const Remote
       CANELE_COVER(rendezvous_gets);
       begin_get(context, request, peer, source, facts.length);
       return;
+    case Scheme::device_get:
+      begin_device_get(context, request, peer, source, facts.length);
+      return;
     default:
       if (facts.stream_is_quicker) CANELE_COVER(streamed_by_choice);
       stream(context, request, peer, source.handle, facts.length);
@@ -67,6 +71,10 @@ static ReceiveFacts facts_of(const Context& context, const Request& request, con
   ReceiveFacts facts;
   facts.length = std::min<std::uint64_t>(request.status_length, request.data.length);
   facts.ended = peer.disconnected() || context.stage == Stage::leaving;
+  if (source.rkey_driver == wire::device_memory) {
+    facts.has_device_key = request.receive.sink == nullptr && is_staged(request) && staged_of(request).get != nullptr;
+    return facts;
+  }
   if (source.rkey.empty() || instance == nullptr || instance->driver_tag() != source.rkey_driver) return facts;
   const drivers::Capabilities& can = instance->driver->capabilities();
   facts.has_key = can.get;
@@ -137,13 +145,22 @@ Verdict on_cts(Context& context, Peer& peer, Handle handle, std::span<const std:
   request->transfer_id = cts.key;
   request->moved = cts.offset;
   request->expected = cts.offset + cts.length;
-  const std::int32_t priority = request->item.priority;
-  request->item = strategies::Item{};
-  request->item.kind = strategies::Kind::bulk;
-  request->item.priority = priority;
-  link::note_bytes_left(peer, *request);
-  link::enqueue(context, peer, request->item);
+  if (is_on_device(*request)) {
+    Staged& staged = staged_of(*request);
+    staged.stage(staged);
+    return Verdict::ok();
+  }
+  send_stream(context, peer, *request);
   return Verdict::ok();
+}
+
+void send_stream(Context& context, Peer& peer, Request& request) {
+  const std::int32_t priority = request.item.priority;
+  request.item = strategies::Item{};
+  request.item.kind = strategies::Kind::bulk;
+  request.item.priority = priority;
+  link::note_bytes_left(peer, request);
+  link::enqueue(context, peer, request.item);
 }
 
 void on_regrant(Context& context, Peer& peer, Handle transfer_id) {

@@ -4,6 +4,7 @@
 //
 //   get:     RTS(rkey) ─▶ the receiver copies, chunk by chunk, from the sender's memory ─▶ FIN
 //   shared:  RTS(rkey) ─▶ shared_copy, back to the sender: both ends copy, see receiver_initiated.hpp
+//   device:  RTS(rkey) ─▶ a device of the receiver copies from the memory of the sender's ─▶ FIN
 //   stream:  RTS ─▶ CTS(transfer id, offset, length) ─▶ bulk packets with that id, straight into the user's memory
 //
 // Called under the engine's lock by any thread. Only get_chunk() runs outside the lock, as an ltask.
@@ -37,6 +38,12 @@ void register_memory(Peer& peer, Request& request, drivers::MemoryKey& rkey);
 Verdict on_cts(Context& context, Peer& peer, Handle handle, std::span<const std::byte> payload) CANELE_UNDER_LOCK;
 Verdict on_fin(Context& context, Peer& peer, Handle handle, std::span<const std::byte> payload) CANELE_UNDER_LOCK;
 
+/// Sends the bytes that a clear to send has asked for.
+void send_stream(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
+/// Ends a send, after a clear to send, whose data its device could not read; and the receive.
+void fail_send(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
+Verdict on_transfer_failed(Context& context, Peer& peer, Handle transfer_id) CANELE_UNDER_LOCK;
+
 /// Grants again what is missing of a transfer. Its sender has lost the rail that carried it.
 void on_regrant(Context& context, Peer& peer, Handle transfer_id) CANELE_UNDER_LOCK;
 /// Asks for the bytes from `offset` on as a stream, under a new transfer id.
@@ -64,6 +71,9 @@ void free_copy(Context& context, RmaCopy& copy) CANELE_UNDER_LOCK;
 /// Gets the first `want` bytes of a send: in the tasks of the threads that make progress, or by the driver's server.
 void begin_get(Context& context, Request& request, Peer& peer, const RemoteSource& source,
                std::uint64_t want) CANELE_UNDER_LOCK;
+/// Lets a device of the receiver copy the first `want` bytes of a send.
+void begin_device_get(Context& context, Request& request, Peer& peer, const RemoteSource& source,
+                      std::uint64_t want) CANELE_UNDER_LOCK;
 /// Starts the copy by this end alone, with a driver whose rma() any thread may call.
 void start_get(RmaCopy& copy);
 /// Tells the sender that its data has been taken, or why not.

@@ -52,11 +52,11 @@ struct DriverInstance final : drivers::DriverEvents, drivers::DriverContext {
   bool has_flush() const {
     return flush.load(std::memory_order_acquire) != nullptr || gets.load(std::memory_order_acquire) != nullptr;
   }
-  /// Returns a byte that tells the rails of a pair apart; it is never 0.
+  /// Returns a byte that tells the rails of a pair apart; it is never 0, nor above 251.
   std::uint8_t driver_tag() const {
     unsigned sum = 0;
     for (const char c : label) sum = sum * 31 + static_cast<unsigned char>(c);
-    return static_cast<std::uint8_t>(1 + sum % 255);
+    return static_cast<std::uint8_t>(1 + sum % 251);
   }
   void push_flush(Rail& rail);
   Rail* take_flush();  ///< takes all of them, oldest first

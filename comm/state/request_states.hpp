@@ -15,6 +15,7 @@
 //     moving       ACK, FIN or last byte ▶ idle; FIN while a rail has the last bytes ▶ draining
 //     draining     rail has let go ▶ idle
 //     listed       taken out of the queue ▶ idle
+//     A send that has ended while a device reads its data: idle ▶ moving ▶ idle
 //
 //     receive:         event ▶ next state
 //     idle             post ▶ posted; matched probe ▶ matched_unbound; relay buffer ▶ moving; queue ▶ listed
@@ -49,7 +50,7 @@ enum class RequestStage : std::uint8_t {
 inline constexpr int request_stages = 10;
 
 inline constexpr Transitions<RequestStage, request_stages> send_transitions{
-    {RequestStage::idle, {RequestStage::posted, RequestStage::begun, RequestStage::listed}},
+    {RequestStage::idle, {RequestStage::posted, RequestStage::begun, RequestStage::moving, RequestStage::listed}},
     {RequestStage::begun, {RequestStage::idle, RequestStage::posted}},
     {RequestStage::posted, {RequestStage::idle, RequestStage::blocked, RequestStage::moving}},
     {RequestStage::blocked,

@@ -9,13 +9,30 @@
 //   Request.data ─base─▶ staging memory          Request.word has staged_bit, so no path publishes its events
 //               └─context─▶ Staged               without may_publish()
 //
-// Threading: may_publish() is called under the engine's lock.
+// The data of a send may stay where it is (`key`). A device of the receiver then copies it, or a clear to send makes
+// the owner copy it to staging memory.
+//
+// Threading: the functions are called under the engine's lock. None of them waits.
 #pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
 
 #include "comm/state/request.hpp"
 #include "comm/state/under_lock.hpp"
+#include "drivers/driver.hpp"
 
 namespace canele::comm {
+
+/// A copy by a device of the receiver.
+struct DeviceGet {
+  std::span<const std::byte> key;  ///< describes the sender's memory; valid until `done` is submitted
+  int rank;                        ///< of the sender
+  std::uint64_t length;            ///< bytes to copy, from the first on
+  drivers::Status* status;         ///< how it ended: set before `done` is submitted
+  Op* done;
+};
 
 struct Staged {
   /// Returns whether the events may be published now. Otherwise the owner publishes them later, together with those
@@ -23,9 +40,24 @@ struct Staged {
   bool (*may_publish)(Staged& staged, Context& context, Request& request, unsigned events);
   /// The last event has been published: the request does not use the staging memory any more, and may be gone.
   void (*ended_publishing)(Staged& staged);
+
+  /// Of a send: describes its data for devices of the receiver. Empty: the data is in staging memory.
+  std::span<const std::byte> key;
+  /// Of a send with a key: begins to copy its data to staging memory, and ends the key. The owner calls
+  /// rendezvous::send_stream() when the data is there, or rendezvous::fail_send().
+  void (*stage)(Staged& staged) = nullptr;
+  /// Of a receive: begins to copy the data from the sender's device. nullptr: no device can do that.
+  void (*get)(Staged& staged, const DeviceGet& get) = nullptr;
 };
 
 /// Returns what is known of a request whose word has staged_bit.
-inline Staged& staged_of(Request& request) { return *static_cast<Staged*>(const_cast<void*>(request.data.context)); }
+inline Staged& staged_of(const Request& request) {
+  return *static_cast<Staged*>(const_cast<void*>(request.data.context));
+}
+inline bool is_staged(const Request& request) {
+  return (request.word.load(std::memory_order_relaxed) & RequestWord::staged_bit) != 0;
+}
+/// Returns whether the data of a send is on a device, and not in the memory that Request.data names.
+inline bool is_on_device(const Request& send) { return is_staged(send) && !staged_of(send).key.empty(); }
 
 }  // namespace canele::comm

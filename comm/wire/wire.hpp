@@ -49,6 +49,7 @@
 //                                                    asked for an echo
 //    rail_echo           that of probe    rail       (none): the answer, by the same rail
 //    rail_report         total            rail       (none): bulk bytes that have arrived by this rail
+//    transfer_failed     key of transfer  0          (none): its sender cannot read the data: a device has failed
 //    solicit_done        count            episode    (none): how many solicits have had all that fits
 //
 //    One-sided operations; `session` is the number of their lane, see state/one_sided.hpp.
@@ -85,7 +86,7 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 16;
+inline constexpr std::uint32_t version = 17;
 
 enum class Type : std::uint8_t {
   eager = 1,
@@ -129,7 +130,8 @@ enum class Type : std::uint8_t {
   accumulate,
   rail_probe,
   rail_echo,
-  rail_report
+  rail_report,
+  transfer_failed
 };
 
 struct Head {
@@ -162,6 +164,8 @@ struct Rts {
   Handle receive;            ///< key of the RTR's receive for it, see Rtr: both ends copy; none: it is to be matched
 };
 static_assert(sizeof(Rts) == 32);
+/// Rts::rkey_driver of a key to the memory of a device: see device/exported_data.hpp. No driver has this tag.
+inline constexpr std::uint8_t device_memory = 255;
 
 /// Ready to receive: a posted receive, or one that has met its message, shown to its sender. Chunks of 128 KiB or more
 /// are claimed in a shared line; see state/rtr_table.hpp.

@@ -68,6 +68,16 @@ enum : unsigned { to_rank_1 = 0, exact = 0, latest = first_handle };
 // Indices into `lengths`.
 enum : unsigned { nothing = 0, of_100 = 3, of_64k = 7, of_128k = 8, of_200k = 9 };
 
+/// The peer could not read the data that we have asked for.
+void failed_transfer(const fs::path& to) {
+  constexpr unsigned type_transfer_failed =
+      first_one_sided + static_cast<unsigned>(Type::transfer_failed) - static_cast<unsigned>(Type::attach);
+  Seed failed;
+  failed({job_shm}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_64k, 2});
+  failed.chunk(Type::rts, {5, 0, 0, 9, of_64k, 0, 0, 2})(Step::turn);
+  failed(Step::built)({0, 0, type_transfer_failed, latest, 0, 0, 0})(Step::turn).write(to, "packet", "failed");
+}
+
 void packets(const fs::path& to) {
   const std::pair<const char*, unsigned> jobs[] = {
       {"shm", job_shm}, {"tcp", job_tcp}, {"ofi", job_ofi}, {"shm+tcp", job_shm_and_tcp}, {"tcp+ofi", job_tcp_and_ofi}};
@@ -371,6 +381,7 @@ void texts(const fs::path& to) {
 int main(int argc, char** argv) {
   if (argc != 2) return std::fprintf(stderr, "usage: fuzz_seeds DIRECTORY\n"), 2;
   canele::fuzz::packets(argv[1]);
+  canele::fuzz::failed_transfer(argv[1]);
   canele::fuzz::credit(argv[1]);
   canele::fuzz::multicasts(argv[1]);
   canele::fuzz::one_sided(argv[1]);

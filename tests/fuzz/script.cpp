@@ -15,7 +15,7 @@ wire::Type type_of(std::uint8_t byte) {
   constexpr auto number = [](wire::Type type) { return static_cast<unsigned>(type); };
   constexpr unsigned first = number(wire::Type::blocked_reply) + 2, from = 240;
   constexpr unsigned later = number(wire::Type::attach) - number(wire::Type::multicast_rts);
-  constexpr unsigned latest = number(wire::Type::rail_report) + 2 - number(wire::Type::attach);
+  constexpr unsigned latest = number(wire::Type::transfer_failed) + 2 - number(wire::Type::attach);
   if (byte >= from) return static_cast<wire::Type>(number(wire::Type::multicast_rts) + (byte - from) % later);
   if (byte >= first_one_sided)
     return static_cast<wire::Type>(number(wire::Type::attach) + (byte - first_one_sided) % latest);

@@ -36,7 +36,7 @@ struct CudaCopy : PendingCopy {
 struct Lane {
   Context context = nullptr;
   int device = 0;
-  Stream streams[2] = {};  ///< by CopyDirection
+  Stream streams[3] = {};  ///< by CopyDirection
   std::vector<std::unique_ptr<CudaCopy>> spare;
 };
 

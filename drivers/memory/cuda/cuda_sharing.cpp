@@ -100,7 +100,7 @@ std::string CudaMemory::open(const MemoryExport& exported, int device, std::byte
     known = imports_.insert({key, {reinterpret_cast<std::byte*>(pointer), context, 0}}).first;
   }
   MemoryPlace mapped;
-  if (!locate(known->second.base, &mapped) || exported.offset > mapped.size) {
+  if (!locate(known->second.base, &mapped) || exported.size > mapped.size) {
     if (known->second.opens == 0) unmap(known);
     return "CUDA: an export names bytes beyond the memory that it maps";
   }

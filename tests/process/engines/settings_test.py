@@ -61,6 +61,7 @@ WRONG = {
     "OFI_PEER_TIMEOUT": NUMBER,
     "HANG_REPORT": NUMBER,
     "GPU": (*CHOICE, "on"),
+    "EXPERT_GPU_EXPORT_MIN": NUMBER,
     "EXPERT_GPU_STAGING": NUMBER,
     "EXPERT_FAULT": ("flip-byte", "zzz:1"),
 }

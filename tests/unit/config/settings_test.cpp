@@ -94,6 +94,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::ofi_peer_timeout, "OFI_PEER_TIMEOUT"},
       {Setting::gpu, "GPU"},
       {Setting::gpu_library, "EXPERT_GPU_LIBRARY"},
+      {Setting::gpu_export_min, "EXPERT_GPU_EXPORT_MIN"},
       {Setting::gpu_staging, "EXPERT_GPU_STAGING"},
       {Setting::samples, "SAMPLES"},
       {Setting::hang_report, "HANG_REPORT"},

@@ -68,6 +68,7 @@ TEST_F(Malformed, EachKindOfMalformedPacketHasItsReason) {
       chunk(wire::Type::rail_probe, 0, 1, 0, none),                                // no time
       chunk(wire::Type::rail_echo, 1, 1, 0, none),                                 // nothing was asked
       chunk(wire::Type::rail_report, 1, 1, 0, none),                               // there are no several rails
+      chunk(wire::Type::transfer_failed, 1, 0, 0, none),                           // nothing was asked
       chunk(wire::Type::credit, 1, 0, 0, none),                                    // less than before
       chunk(wire::Type::solicit, 0, 0, 0, none),                                   // no id
       chunk(wire::Type::solicit, 1, 0, 0, Bytes(23)),                              // cut

@@ -39,14 +39,15 @@ std::size_t for_all(const std::array<bool Facts::*, count>& flags, const std::fu
   return combinations;
 }
 
-constexpr std::array<bool SendFacts::*, 10> sender_flags = {
-    &SendFacts::copied,    &SendFacts::read_elsewhere, &SendFacts::part_of_other,         &SendFacts::remote_rtr,
-    &SendFacts::gets,      &SendFacts::any_thread,     &SendFacts::deferred_registration, &SendFacts::needs_fin,
-    &SendFacts::copy_pays, &SendFacts::few_pieces};
-constexpr std::array<bool ReceiveFacts::*, 9> receiver_flags = {
-    &ReceiveFacts::stream_is_quicker, &ReceiveFacts::ended,           &ReceiveFacts::has_key,
-    &ReceiveFacts::any_thread,        &ReceiveFacts::multicast,       &ReceiveFacts::is_operand,
-    &ReceiveFacts::both_can_copy,     &ReceiveFacts::alone_is_better, &ReceiveFacts::has_line};
+constexpr std::array<bool SendFacts::*, 11> sender_flags = {
+    &SendFacts::on_device,  &SendFacts::copied,    &SendFacts::read_elsewhere, &SendFacts::part_of_other,
+    &SendFacts::remote_rtr, &SendFacts::gets,      &SendFacts::any_thread,     &SendFacts::deferred_registration,
+    &SendFacts::needs_fin,  &SendFacts::copy_pays, &SendFacts::few_pieces};
+constexpr std::array<bool ReceiveFacts::*, 10> receiver_flags = {
+    &ReceiveFacts::has_device_key, &ReceiveFacts::stream_is_quicker, &ReceiveFacts::ended,
+    &ReceiveFacts::has_key,        &ReceiveFacts::any_thread,        &ReceiveFacts::multicast,
+    &ReceiveFacts::is_operand,     &ReceiveFacts::both_can_copy,     &ReceiveFacts::alone_is_better,
+    &ReceiveFacts::has_line};
 
 /// What each scheme needs must hold wherever it is chosen; and where its needs hold and no better scheme does, it is.
 TEST(Choose, SendsWhatTheFactsAllowInAllCombinations) {
@@ -57,7 +58,9 @@ TEST(Choose, SendsWhatTheFactsAllowInAllCombinations) {
     const bool claims = f.remote_rtr && !f.part_of_other && f.length > 128 * KiB && f.copy_pays;
     const bool reads = f.gets && f.any_thread && f.copy_pays && f.few_pieces;
     const bool fetches = f.gets && !f.any_thread && f.deferred_registration && f.few_pieces && !f.needs_fin;
-    if (f.copied) {
+    if (f.on_device) {
+      ASSERT_EQ(scheme, Scheme::device_get) << "its data is nowhere else";
+    } else if (f.copied) {
       ASSERT_EQ(scheme, Scheme::get);
     } else if (f.read_elsewhere) {
       ASSERT_EQ(scheme, Scheme::stream) << "a rank that asks another one needs no key";
@@ -68,8 +71,9 @@ TEST(Choose, SendsWhatTheFactsAllowInAllCombinations) {
       ASSERT_EQ(scheme == Scheme::stream, !claims && !reads && !fetches);
     }
   });
-  EXPECT_EQ(combinations, 9'216u);
-  EXPECT_EQ(chosen, (std::set{Scheme::receiver_initiated, Scheme::get, Scheme::async_get, Scheme::stream}));
+  EXPECT_EQ(combinations, 18'432u);
+  EXPECT_EQ(chosen,
+            (std::set{Scheme::device_get, Scheme::receiver_initiated, Scheme::get, Scheme::async_get, Scheme::stream}));
 }
 
 TEST(Choose, ReceivesWhatTheFactsAllowInAllCombinations) {
@@ -78,8 +82,8 @@ TEST(Choose, ReceivesWhatTheFactsAllowInAllCombinations) {
     const Scheme scheme = choose_for_receive(f);
     chosen.insert(scheme);
     const bool moves = !f.ended && f.length != 0;
-    if (moves && f.stream_is_quicker) {
-      ASSERT_EQ(scheme, Scheme::stream);
+    if (moves && (f.has_device_key || f.stream_is_quicker)) {
+      ASSERT_EQ(scheme, f.has_device_key ? Scheme::device_get : Scheme::stream);
       return;
     }
     const bool shares = moves && f.has_key && f.both_can_copy && f.has_line && f.length > 128 * KiB && !f.multicast &&
@@ -90,8 +94,9 @@ TEST(Choose, ReceivesWhatTheFactsAllowInAllCombinations) {
     ASSERT_EQ(scheme == Scheme::async_get, moves && !shares && f.has_key && !f.any_thread);
     ASSERT_EQ(scheme == Scheme::stream, moves && !f.has_key) << "without a key the sender must send";
   });
-  EXPECT_EQ(combinations, 4'608u);
-  EXPECT_EQ(chosen, (std::set{Scheme::nothing, Scheme::shared_copy, Scheme::get, Scheme::async_get, Scheme::stream}));
+  EXPECT_EQ(combinations, 9'216u);
+  EXPECT_EQ(chosen, (std::set{Scheme::nothing, Scheme::device_get, Scheme::shared_copy, Scheme::get, Scheme::async_get,
+                              Scheme::stream}));
 }
 
 /// A rule that no combination reaches would be a mistake.

@@ -27,7 +27,7 @@ Stage change(Request::Kind kind, Stage from, Stage to) {
 
 TEST(RequestStates, AllowsEachTransitionOfASendAndNoOther) {
   const auto of_send = [](Stage from, Stage to) { return change(Request::Kind::send, from, to); };
-  EXPECT_EQ(try_all(comm::send_transitions, of_send), 21);
+  EXPECT_EQ(try_all(comm::send_transitions, of_send), 22);
 }
 
 TEST(RequestStates, AllowsEachTransitionOfAReceiveAndNoOther) {
