@@ -263,7 +263,8 @@ class PlainMessages {
  public:
   PlainMessages(Job& job, const ActiveCase& one) : job_(job), one_(one), stream_(job, one.size, one.window) {
     stream_.step = one.size;
-    stream_.in.resize(std::max<std::size_t>(one.size * static_cast<std::size_t>(one.window), 1));
+    const std::size_t all = std::max<std::size_t>(one.size * static_cast<std::size_t>(one.window), 1);
+    stream_.in = MessageMemory(MemoryKind::host, all);
   }
   double batch() {
     return one_.measure == Measure::latency ? ping_pong(job_, stream_, one_.size, one_.rounds)

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "gpu.hpp"
 #include "job.hpp"
 
 namespace canele::perf {
@@ -62,5 +63,8 @@ std::unique_ptr<Floor> make_shm_floor(Job& job, std::size_t most);
 
 /// Makes a floor of a socket over the loop-back interface: non-blocking, TCP_NODELAY, polled without a pause.
 std::unique_ptr<Floor> make_tcp_floor(Job& job, std::size_t most);
+
+/// Makes a floor of copies of the device, for ranks with memory of these kinds: not host for both.
+std::unique_ptr<Floor> make_gpu_floor(Job& job, MemoryKind first, MemoryKind second, std::size_t most);
 
 }  // namespace canele::perf

@@ -60,7 +60,9 @@ int run(Options options) {
   if (options.benchmark == Benchmark::progress) return progress_in_job(options);
   if (options.benchmark == Benchmark::nbc) return nbc::in_job(options.nbc, options.driver);
   if (options.benchmark == Benchmark::sample) options.driver = only_driver(options);
-  Job job(options, matching ? match_settings(options) : std::vector<std::string>{});
+  std::vector<std::string> settings = matching ? match_settings(options) : std::vector<std::string>{};
+  if (options.uses_gpu()) settings.push_back("CANELE_GPU=cuda");
+  Job job(options, settings);
   try {
     job.pin(options);
     if (options.benchmark == Benchmark::sample) {

@@ -75,7 +75,7 @@ double floor_batch(Floor& floor, const Options& options, std::uint64_t size) {
 
 Result measure_size(Job& job, const Options& options, Floor* floor, std::uint64_t size) {
   Result result{size, options.rounds(size) * options.window(), {}, {}};
-  Stream stream(job, size, options.window(), options.tags, options.sessions);
+  Stream stream(job, size, options.window(), options.tags, options.sessions, options.memory_of(job.first() ? 0 : 1));
   batch(job, options, stream, size);  // warm-up: connects, maps, fills caches
   if (floor != nullptr) floor_batch(*floor, options, size);
   for (int i = 0; i < options.batches; ++i) {
@@ -95,6 +95,13 @@ std::unique_ptr<Floor> choose_floor(Job& job, const Options& options, const std:
   *why = "none for driver " + driver;
   const std::size_t most = *std::max_element(options.sizes.begin(), options.sizes.end());
   std::unique_ptr<Floor> floor;
+  if (options.uses_gpu()) {
+    *why = "none: the rate of GPU memory has none";
+    if (options.benchmark == Benchmark::rate) return nullptr;
+    floor = make_gpu_floor(job, options.memory_of(0), options.memory_of(1), most);
+    *why = floor->name();
+    return floor;
+  }
   if (driver == "shm") floor = make_shm_floor(job, most);
   if (driver == "tcp") floor = make_tcp_floor(job, most);
   if (floor != nullptr && options.bare_engine) {
@@ -116,9 +123,9 @@ std::unique_ptr<Floor> choose_floor(Job& job, const Options& options, const std:
 
 }  // namespace
 
-Stream::Stream(Job& job, std::size_t size, int window, std::uint64_t tags, int sessions)
-    : out(std::max<std::size_t>(size, 1), std::byte{0x5a}),
-      in(out.size()),
+Stream::Stream(Job& job, std::size_t size, int window, std::uint64_t tags, int sessions, MemoryKind memory)
+    : out(memory, std::max<std::size_t>(size, 1)),
+      in(memory, std::max<std::size_t>(size, 1)),
       requests(static_cast<std::size_t>(window)),
       tags_(tags),
       sessions_{job.session.native()} {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "gpu.hpp"
 #include "job.hpp"
-#include "line_array.hpp"
 #include "options.hpp"
 
 namespace canele::perf {
@@ -38,11 +38,12 @@ struct Turn {
 /// Memory and requests of one size, made once, so that the loops allocate nothing.
 class Stream {
  public:
-  Stream(Job& job, std::size_t size, int window, std::uint64_t tags = 1, int sessions = 1);
+  Stream(Job& job, std::size_t size, int window, std::uint64_t tags = 1, int sessions = 1,
+         MemoryKind memory = MemoryKind::host);
   /// Returns the next session and tag, in turn. Both ranks get equal turns if they send and receive equally often.
   Turn next();
 
-  LineArray<std::byte> out, in;
+  MessageMemory out, in;
   std::size_t step = 0;  ///< in `in`, from one receive of a window to the next; 0: all have the same memory
   std::vector<canele_request_t> requests;
   std::vector<canele_request_t*> pointers;

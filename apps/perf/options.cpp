@@ -38,6 +38,9 @@ CLI::Option* add_driver(CLI::App& sub, Options& options) {
   return sub.add_option("--driver", options.driver, "Driver to use, e.g. shm or tcp (default: CANELE_DRIVERS)");
 }
 
+const std::map<std::string, MemoryKind> memory_kinds = {
+    {"host", MemoryKind::host}, {"device", MemoryKind::device}, {"managed", MemoryKind::managed}};
+
 void add_subcommand(CLI::App& app, Options& options, Benchmark benchmark, const char* help,
                     std::vector<std::uint64_t> sizes) {
   CLI::App* sub = add_common(app, options, benchmark, help);
@@ -45,6 +48,12 @@ void add_subcommand(CLI::App& app, Options& options, Benchmark benchmark, const 
   sub->add_option("--size", options.sizes, "Message sizes, e.g. 8,64,4k,1M")
       ->delimiter(',')
       ->transform(CLI::AsSizeValue(false));
+  sub->add_option("--memory", options.memory,
+                  "Memory of the messages: host, device, managed (of a GPU); of both ranks, or rank 0's and rank 1's, "
+                  "e.g. device,host (default: host)")
+      ->delimiter(',')
+      ->expected(1, 2)
+      ->transform(CLI::CheckedTransformer(memory_kinds));
   sub->add_flag("--json", options.json, "Print JSON, with every sample");
   sub->add_flag("!--no-floor", options.floor, "Do not measure the machine's floor");
   sub->add_flag("--bare-engine", options.bare_engine,
@@ -363,6 +372,11 @@ int Options::rounds(std::uint64_t size, int window) const {
   const std::uint64_t per_round = std::max<std::uint64_t>(1, size) * static_cast<std::uint64_t>(window);
   const int by_bytes = static_cast<int>(std::min<std::uint64_t>(most_bytes_per_batch / per_round, small_rounds));
   return std::clamp(by_bytes, 1, std::max(1, small_rounds / window));
+}
+
+MemoryKind Options::memory_of(int rank) const {
+  if (memory.empty()) return MemoryKind::host;
+  return memory.size() == 1 ? memory[0] : memory[static_cast<std::size_t>(rank)];
 }
 
 int Options::window_of_one_sided(std::uint64_t size) const { return window_by_size(one_sided.window, size); }

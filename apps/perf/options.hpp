@@ -13,6 +13,7 @@
 #include "active_options.hpp"
 #include "broadcast_options.hpp"
 #include "flood_options.hpp"
+#include "gpu.hpp"
 #include "match_plan.hpp"
 #include "nbc/options.hpp"
 #include "one_sided_options.hpp"
@@ -50,8 +51,9 @@ struct Options {
   bool floor = true;
   bool bare_engine = false;  ///< use it as the floor, if there is one
   bool pin = true;
-  std::uint64_t tags = 1;  ///< number of tags that the messages of a stream take in turn
-  int sessions = 1;        ///< number of sessions that they take in turn
+  std::uint64_t tags = 1;          ///< number of tags that the messages of a stream take in turn
+  int sessions = 1;                ///< number of sessions that they take in turn
+  std::vector<MemoryKind> memory;  ///< of rank 0 and rank 1, or of both; empty: host.
   OneSidedOptions one_sided;
   ActiveOptions active;
   MatchOptions match;
@@ -63,6 +65,9 @@ struct Options {
   std::string script;              ///< compare, growth, prebuild: the program in peers
   std::vector<std::string> words;  ///< and its arguments
 
+  /// Returns where a rank has its messages.
+  MemoryKind memory_of(int rank) const;
+  bool uses_gpu() const { return memory_of(0) != MemoryKind::host || memory_of(1) != MemoryKind::host; }
   /// Returns the messages in flight before the receiver answers; 1 for the ping-pong.
   int window() const;
   /// Returns the windows (ping-pongs) in one batch of messages of `size` bytes.

@@ -19,10 +19,15 @@ double ratio(const std::vector<double>& ours, const std::vector<double>& floor) 
 }
 
 void print_json(const Job& job, const Options& options, const Results& results) {
-  nlohmann::json report = {{"canele", canele::version()},          {"benchmark", name_of(options.benchmark)},
-                           {"unit", unit_of(options.benchmark)},   {"driver", results.driver},
-                           {"floor", results.floor_name},          {"cores", {job.core(0), job.core(1)}},
-                           {"worker", job.engine.worker_active()}, {"batches", options.batches},
+  nlohmann::json report = {{"canele", canele::version()},
+                           {"benchmark", name_of(options.benchmark)},
+                           {"unit", unit_of(options.benchmark)},
+                           {"driver", results.driver},
+                           {"floor", results.floor_name},
+                           {"cores", {job.core(0), job.core(1)}},
+                           {"worker", job.engine.worker_active()},
+                           {"batches", options.batches},
+                           {"memory", {name_of(options.memory_of(0)), name_of(options.memory_of(1))}},
                            {"results", nlohmann::json::array()}};
   for (const Result& result : results.sizes) {
     nlohmann::json row = samples_json(result.ours);
@@ -38,6 +43,8 @@ void print_table(const Job& job, const Options& options, const Results& results)
   const int digits = options.benchmark == Benchmark::latency ? 3 : 0;
   fmt::print("canele-perf {}, driver {}, {}, worker {}\n", name_of(options.benchmark), results.driver, place_of(job),
              job.engine.worker_active() ? "active" : "off");
+  if (options.uses_gpu())
+    fmt::print("memory: {} at rank 0, {} at rank 1\n", name_of(options.memory_of(0)), name_of(options.memory_of(1)));
   fmt::print("floor: {}\n", results.floor_name);
   fmt::print("{:>10} {:>12} {:>12} {:>12}   {:>12} {:>7}   [{}]\n", "bytes", "median", "p10", "p90", "floor", "ratio",
              unit_of(options.benchmark));
