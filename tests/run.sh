@@ -60,8 +60,8 @@ quick_stages=(packages release tidy tests)
 full_stages=(packages release install tidy unit process system simulation conformance package asan asan-tests
   starpu starpu-shm starpu-tcp demo flip mpich tsan tsan-tests fuzz examples-shm examples-tcp unbound launched start)
 soak_stages=(packages release install starpu soak-mpich soak-hpcc soak-libraries soak-alone soak-matching
-  soak-simulation soak-sanitized soak-system soak-counts soak-mutations soak-death soak-engines soak-stress soak-nemesis
-  soak-misfortunes soak-fuzz soak-shm soak-tcp soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
+  soak-simulation soak-sanitized soak-system soak-counts soak-mutations soak-death soak-engines soak-stress soak-gpu
+  soak-nemesis soak-misfortunes soak-fuzz soak-shm soak-tcp soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
 stages=("${full_stages[@]}")
 
 usage() {
@@ -477,6 +477,7 @@ run_stage() {
     soak-death) soak_death ;;
     soak-engines) soak_engines ;;
     soak-stress) soak_stress ;;
+    soak-gpu) soak_gpu ;;
     soak-nemesis) soak_nemesis ;;
     soak-misfortunes) soak_misfortunes ;;
     soak-matching) soak_matching ;;
@@ -503,7 +504,7 @@ needs() {
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
     mpich | soak-mpich | soak-hpcc | soak-libraries | starpu) echo install ;;
-    soak-death | soak-engines | soak-stress | soak-nemesis | soak-misfortunes | \
+    soak-death | soak-engines | soak-stress | soak-gpu | soak-nemesis | soak-misfortunes | \
       soak-matching | soak-simulation) echo release ;;
     soak-starpu14) echo install ;;
     *) echo starpu ;;

@@ -152,6 +152,21 @@ soak_stress() {
   return "$status"
 }
 
+# Messages of device memory at random, 100,000 for each seed, on the fake GPU; and ranks that are killed among them.
+soak_gpu() {
+  local driver seed status=0 bin=$root/build/release/bin library=$root/build/release/lib/fake_cuda/libcuda.so.1
+  for driver in shm tcp shm+tcp; do
+    for seed in 1 2 3; do
+      one_check streamed "$logs/soak-gpu-$driver-$seed.log" "$here/with-timeout" 900 "$bin/canele-run" -n 2 \
+        -x CANELE_DRIVERS="$driver" -x CANELE_GPU=cuda -x CANELE_EXPERT_GPU_LIBRARY="$library" \
+        -x FAKE_CUDA_NO_PAGEABLE=1 -x FAKE_CUDA_SEED="$seed" "$bin/gpu_messages" 340 || status=1
+    done
+    CANELE_TEST_BIN=$bin one_check streamed "$logs/soak-gpu-death-$driver.log" "$here/gpu/death_test.py" \
+      --driver "$driver" --library "$library" --times 100 --seed 100 || status=1
+  done
+  return "$status"
+}
+
 # An hour of everything that may befall a job; which kinds, and how often each was done, is printed.
 soak_nemesis() {
   CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-nemesis.log" \
