@@ -61,7 +61,8 @@ full_stages=(packages release install tidy unit process system simulation confor
   starpu starpu-shm starpu-tcp demo flip mpich tsan tsan-tests fuzz examples-shm examples-tcp unbound launched start)
 soak_stages=(packages release install starpu soak-mpich soak-hpcc soak-libraries soak-alone soak-matching
   soak-simulation soak-sanitized soak-system soak-counts soak-mutations soak-death soak-engines soak-stress soak-gpu
-  soak-nemesis soak-misfortunes soak-fuzz soak-shm soak-tcp soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
+  soak-nemesis soak-misfortunes soak-fuzz soak-shm soak-tcp soak-strategies soak-unbound soak-hooks soak-fabrics
+  soak-starpu14)
 stages=("${full_stages[@]}")
 
 usage() {

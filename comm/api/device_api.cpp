@@ -45,6 +45,15 @@ std::optional<int> receive_by_device(const Posting& posting, const char* call) {
   return answer_of(device::of(engine).receive(posting), call);
 }
 
+std::optional<int> multicast_by_device(Session& session, std::uint64_t tag, const canele_data_t& data,
+                                       std::size_t header, std::unique_ptr<Multicast>& multicast, Request& request) {
+  constexpr const char* call = "canele_imulticast";
+  Engine& engine = engine_of(*session.context);
+  if (!device::present(engine)) return check_without_devices(data, call);
+  const device::SendToPost what{session, device::every_rank, tag, data, 0, false, header};
+  return answer_of(device::of(engine).multicast(what, multicast, request), call);
+}
+
 std::optional<int> bind_by_device(Request& request, const canele_data_t& data, const char* call) {
   Engine& engine = engine_of(*request.context);
   if (!device::present(engine)) return check_without_devices(data, call);

@@ -23,6 +23,10 @@ inline bool concerns_devices(const Context& context, const canele_data_t& data) 
                                                 const canele_data_t& data, const SendOptions& options, Request& request,
                                                 const char* call);
 [[gnu::cold]] std::optional<int> receive_by_device(const Posting& posting, const char* call);
+/// The same for a multicast, which is taken if the answer is CANELE_OK.
+[[gnu::cold]] std::optional<int> multicast_by_device(Session& session, std::uint64_t tag, const canele_data_t& data,
+                                                     std::size_t header, std::unique_ptr<Multicast>& multicast,
+                                                     Request& request);
 [[gnu::cold]] std::optional<int> bind_by_device(Request& request, const canele_data_t& data, const char* call);
 
 /// Return CANELE_EINVAL for device memory in a call that takes host memory only.

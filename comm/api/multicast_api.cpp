@@ -127,7 +127,6 @@ int check(const Given& given, const canele_multicast_options_t& options) {
     return rejected(CANELE_EINVAL, "count is not 0 but destinations is NULL");
   }
   int code = check_data(given.data, "canele_imulticast");
-  if (code == CANELE_OK) code = check_host_data(engine_of(*given.session->context), *given.data, "canele_imulticast");
   if (code == CANELE_OK) code = check_options(options, *given.data);
   if (code == CANELE_OK) code = check_destinations(engine_of(*given.session->context), given.destinations, given.count);
   return code;
@@ -158,14 +157,14 @@ int check(const Given& given, const canele_multicast_options_t& options) {
   multicast->kind = OpKind::call;
   multicast->call = multicast::begin;
   Engine& engine = engine_of(*given.session->context);
+  if (concerns_devices(engine, *given.data)) [[unlikely]] {
+    const auto code =
+        multicast_by_device(*given.session, given.tag, *given.data, options.header, multicast, *given.request);
+    if (code.has_value()) return *code;
+  }
   multicast::copy_to_broadcast_segment(engine, *multicast, *given.data);
-
   prepare_send(*given.request, *given.session, engine.rank, given.tag, *given.data, options.header);
   multicast->request = given.request;
-  if (device::present(engine) && device::of(engine).defer(*given.session, given.tag, *multicast)) [[unlikely]] {
-    static_cast<void>(multicast.release());  // the engine has it once the sends before it have left
-    return CANELE_OK;
-  }
   engine.submit(*multicast.release());
   engine.after_submit();
   return CANELE_OK;

@@ -126,11 +126,9 @@ Answer Devices::take_staging(Transfer& transfer) {
 
 std::optional<Answer> Devices::send(const SendToPost& what, Request& request) {
   Layout layout;
-  if (Answer answer = layout.describe(memory_.get(), what.data); answer.code != CANELE_OK) return answer;
+  if (Answer answer = describe_send(what.data, &layout); answer.code != CANELE_OK) return answer;
   const bool on_device = layout.on_device();
-  if (on_device && layout.copied != nullptr)
-    return Answer{CANELE_EINVAL, "an event for copied data is given to a send; expected: NULL"};
-  WaitingSend waiting{&what.session, what.destination, what.tag, &request};
+  const WaitingSend waiting{&what.session, what.destination, what.tag, &request};
   if (!on_device && !order_.must_wait(what.session, what.destination, what.tag)) return std::nullopt;
   std::unique_ptr<Transfer> transfer;
   canele_data_t data = what.data;
@@ -138,9 +136,8 @@ std::optional<Answer> Devices::send(const SendToPost& what, Request& request) {
     transfer = make_transfer(std::move(layout), true);
     if (!export_to(what, *transfer)) {
       if (Answer answer = take_staging(*transfer); answer.code != CANELE_OK) return answer;
-      waiting.state = WaitingSend::State::copying;
     }
-    data = {what.data.length, transfer->staging.base, nullptr, static_cast<Staged*>(transfer.get())};
+    data = transfer->data();
   }
   if (request.stage == Request::Stage::begun) {
     prepare_begun_send(request, what.session, what.destination, what.tag, data, what.header);
@@ -150,24 +147,62 @@ std::optional<Answer> Devices::send(const SendToPost& what, Request& request) {
   request.synchronous = what.synchronous;
   request.item.priority = what.priority;
   count_waiting(what.session);
-  if (transfer == nullptr) {
+  if (transfer != nullptr && transfer->state != Transfer::State::exported) {
+    post_copying(std::move(transfer), waiting);
+  } else {
+    request.rendezvous = transfer != nullptr;
+    if (transfer != nullptr) adopt(std::move(transfer), request);
     post_in_order(waiting);
-    return Answer{};
   }
-  mark_staged(request);
-  transfer->request = &request;
-  transfers_.fetch_add(1, std::memory_order_relaxed);
-  Transfer& posted = *transfer.release();
-  if (posted.state == Transfer::State::exported) {
-    request.rendezvous = true;
-    post_in_order(waiting);
-    return Answer{};
-  }
-  order_.add(waiting);
-  begin_copies(posted, what.data.length, drivers::CopyDirection::to_host);
-  mail(posted);
-  engine_.after_submit(what.data.length);
   return Answer{};
+}
+
+std::optional<Answer> Devices::multicast(const SendToPost& what, std::unique_ptr<Multicast>& multicast,
+                                         Request& request) {
+  Layout layout;
+  if (Answer answer = describe_send(what.data, &layout); answer.code != CANELE_OK) return answer;
+  WaitingSend waiting{&what.session, every_rank, what.tag, &request, multicast.get()};
+  if (!layout.on_device()) {
+    if (!order_.must_wait(what.session, every_rank, what.tag)) return std::nullopt;
+    prepare_send(request, what.session, engine_.rank, what.tag, what.data, what.header);
+    multicast.release()->request = &request;
+    count_waiting(what.session);
+    post_in_order(waiting);
+    return Answer{};
+  }
+  std::unique_ptr<Transfer> transfer = make_transfer(std::move(layout), true);
+  if (Answer answer = take_staging(*transfer); answer.code != CANELE_OK) return answer;
+  prepare_send(request, what.session, engine_.rank, what.tag, transfer->data(), what.header);
+  multicast.release()->request = &request;
+  count_waiting(what.session);
+  post_copying(std::move(transfer), waiting);
+  return Answer{};
+}
+
+/// Describes the data of a send or multicast.
+Answer Devices::describe_send(const canele_data_t& data, Layout* layout) {
+  if (Answer answer = layout->describe(memory_.get(), data); answer.code != CANELE_OK) return answer;
+  if (layout->copied == nullptr) return {};
+  return {CANELE_EINVAL, "an event for copied data is given to a send; expected: NULL"};
+}
+
+/// Gives a transfer to its request.
+void Devices::adopt(std::unique_ptr<Transfer> transfer, Request& request) {
+  mark_staged(request);
+  transfer.release()->request = &request;
+  transfers_.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Begins to copy the data of a send to staging memory. It is posted when its data is there.
+void Devices::post_copying(std::unique_ptr<Transfer> transfer, const WaitingSend& send) {
+  Transfer& posted = *transfer;
+  adopt(std::move(transfer), *send.request);
+  WaitingSend waiting = send;
+  waiting.state = WaitingSend::State::copying;
+  order_.add(waiting);
+  begin_copies(posted, posted.layout.length, drivers::CopyDirection::to_host);
+  mail(posted);
+  engine_.after_submit(posted.layout.length);
 }
 
 /// Posts a send whose data needs no copy. It waits if an earlier one does.
@@ -203,14 +238,12 @@ std::optional<Answer> Devices::receive(const Posting& given) {
   if (transfer == nullptr) return answer;
   Request& request = *given.request;
   Posting posting = given;
-  posting.data = {given.data.length, transfer->staging.base, nullptr, static_cast<Staged*>(transfer.get())};
+  posting.data = transfer->data();
   prepare_outcome(request, *given.session, Request::Kind::receive);
   request.unbound = false;
-  mark_staged(request);
+  adopt(std::move(transfer), request);
   transition(request, Request::Stage::posted);
   receive_path::fill(engine_, posting);
-  transfer.release()->request = &request;
-  transfers_.fetch_add(1, std::memory_order_relaxed);
   request.PostOp::kind = OpKind::receive;
   engine_.submit(static_cast<PostOp&>(request));
   engine_.after_submit(given.data.length);
@@ -224,20 +257,12 @@ std::optional<Answer> Devices::bind(Request& request, const canele_data_t& data)
   if (!layout.on_device()) return std::nullopt;
   std::unique_ptr<Transfer> transfer = make_receive(std::move(layout), &answer);
   if (transfer == nullptr) return answer;
-  request.data = {data.length, transfer->staging.base, nullptr, static_cast<Staged*>(transfer.get())};
-  mark_staged(request);
-  transfer.release()->request = &request;
-  transfers_.fetch_add(1, std::memory_order_relaxed);
+  request.data = transfer->data();
+  adopt(std::move(transfer), request);
   request.PostOp::kind = OpKind::bind;
   engine_.submit(static_cast<PostOp&>(request));
   engine_.after_submit(data.length);
   return Answer{};
-}
-
-bool Devices::defer(Session& session, std::uint64_t tag, Op& multicast) {
-  WaitingSend waiting{&session, every_rank, tag};
-  waiting.operation = &multicast;
-  return order_.add_if_it_must_wait(waiting);
 }
 
 }  // namespace canele::comm::device

@@ -45,10 +45,10 @@
 
 namespace canele::comm::device {
 
-/// A send that was checked, but for its data.
+/// A send or multicast that was checked, but for its data.
 struct SendToPost {
   Session& session;
-  int destination;
+  int destination;  ///< every_rank: a multicast
   std::uint64_t tag;
   const canele_data_t& data;
   std::int32_t priority = 0;
@@ -80,7 +80,11 @@ struct Transfer : Staged, Mail {
   Imports::Mapping* mapping = nullptr;
   State state = State::posted;
   bool sends = false;
-  bool ended = false;  ///< the request no longer uses the staging memory
+  bool failed = false;  ///< of a receive: its data could not be copied to the device
+  bool ended = false;   ///< the request no longer uses the staging memory
+
+  /// Returns the data of the request: that of the program, in staging memory.
+  canele_data_t data() { return {layout.length, staging.base, nullptr, static_cast<Staged*>(this)}; }
 };
 
 class Devices {
@@ -98,8 +102,9 @@ class Devices {
   std::optional<Answer> receive(const Posting& posting);
   /// Gives a receive its buffer. Empty: host memory, and nothing was done.
   std::optional<Answer> bind(Request& request, const canele_data_t& data);
-  /// Takes a multicast whose message must not overtake others. Returns false if it may be posted.
-  bool defer(Session& session, std::uint64_t tag, Op& multicast);
+  /// Posts a multicast, or adds it to those that wait, and takes `multicast`. Empty: its data is in host memory,
+  /// nothing is before it, and nothing was done.
+  std::optional<Answer> multicast(const SendToPost& what, std::unique_ptr<Multicast>& multicast, Request& request);
   /// Returns whether a send that is posted now would have to wait for an earlier one.
   bool must_wait(const Session& session, int destination, std::uint64_t tag) {
     return order_.must_wait(session, destination, tag);
@@ -113,9 +118,12 @@ class Devices {
 
  private:
   std::unique_ptr<Transfer> make_transfer(Layout&& layout, bool sends);
+  Answer describe_send(const canele_data_t& data, Layout* layout);
   std::unique_ptr<Transfer> make_receive(Layout&& layout, Answer* answer);
   Answer take_staging(Transfer& transfer);
   void post_in_order(const WaitingSend& send);
+  void adopt(std::unique_ptr<Transfer> transfer, Request& request);
+  void post_copying(std::unique_ptr<Transfer> transfer, const WaitingSend& send);
   Answer copy_now(Layout&& layout, const StagingMemory& staging, drivers::CopyDirection direction);
   void begin_copies(Transfer& transfer, std::size_t bytes, drivers::CopyDirection direction);
   void copy_host_pieces(const Transfer& transfer, std::size_t bytes, drivers::CopyDirection direction);
@@ -129,7 +137,6 @@ class Devices {
   void release(const WaitingSend& send);
   void free(Transfer& transfer);
   void count_waiting(Session& session);
-  void hold_end(Transfer& transfer, unsigned events) CANELE_UNDER_LOCK;
 
   // direct.cpp
   bool export_to(const SendToPost& send, Transfer& transfer);

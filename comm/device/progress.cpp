@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/device/devices.hpp"
+#include "comm/multicast/state.hpp"
 #include "comm/protocol/send.hpp"
 
 namespace canele::comm::device {
@@ -21,37 +22,36 @@ std::string message_of(const Transfer& transfer) {
          std::to_string(request.status_tag) + ": ";
 }
 
+/// Frees a multicast whose data could not be read.
+void drop(Multicast& multicast, int error) {
+  if (multicast.outcomes != nullptr) std::fill_n(multicast.outcomes, multicast.ranks.size(), error);
+  delete &multicast;
+}
+
 }  // namespace
 
 // ---- under the engine's lock ----------------------------------------------------------------------------------------
 
 bool Devices::may_publish(Staged& staged, Context&, Request& request, unsigned events) {
   auto& transfer = static_cast<Transfer&>(staged);
-  if (transfer.state == Transfer::State::published) return true;
-  if (transfer.sends) {
-    if (transfer.state != Transfer::State::staging) return true;
-    transfer.devices->hold_end(transfer, events);
-    return false;
-  }
-  transfer.events |= events;
-  if (transfer.state == Transfer::State::arrived) return false;  // its data is on its way to the device
-  const bool has_data = request.status_error == CANELE_OK || request.status_error == CANELE_ETRUNC;
-  transfer.bytes = has_data ? std::min<std::size_t>(request.status_length, request.data.length) : 0;
-  if (transfer.bytes == 0) {
-    transfer.state = Transfer::State::published;
+  if (transfer.state == Transfer::State::published) {
+    if (transfer.failed) request.status_error = CANELE_EDEVICE;
     return true;
   }
-  transfer.state = Transfer::State::arrived;
-  transfer.devices->hold_end(transfer, 0);
-  transfer.devices->mail(transfer);
-  return false;
-}
-
-/// Keeps a request in use that has ended for the floors below, until publish().
-void Devices::hold_end(Transfer& transfer, unsigned events) {
+  if (transfer.sends && transfer.state != Transfer::State::staging) return true;
+  if (!transfer.sends && transfer.state != Transfer::State::arrived) {
+    const bool has_data = request.status_error == CANELE_OK || request.status_error == CANELE_ETRUNC;
+    transfer.bytes = has_data ? std::min<std::size_t>(request.status_length, request.data.length) : 0;
+    transfer.state = transfer.bytes != 0 ? Transfer::State::arrived : Transfer::State::published;
+    if (transfer.bytes == 0) return true;
+    transfer.devices->mail(transfer);
+  }
   transfer.events |= events;
-  transition(*transfer.request, Request::Stage::moving);
-  ++transfer.request->session->pending;
+  if ((events & event::finalized) != 0) {  // it has ended for the floors below, but is in use until publish()
+    transition(request, Request::Stage::moving);
+    ++request.session->pending;
+  }
+  return false;
 }
 
 void Devices::ended(Staged& staged) {
@@ -165,14 +165,17 @@ void Devices::finish_copies(Transfer& transfer) {
   }
 }
 
-/// Publishes the end of a request that hold_end() has kept.
+/// Publishes the events that may_publish() has held back.
 void Devices::publish(Transfer& transfer) {
   Request& request = *transfer.request;
   engine_.lock_for_callback();
-  if (!transfer.error.empty() && !transfer.sends) request.status_error = CANELE_EDEVICE;
+  transfer.failed = !transfer.error.empty() && !transfer.sends;
+  if (transfer.failed) request.status_error = CANELE_EDEVICE;
   transfer.state = Transfer::State::published;
-  transition(request, Request::Stage::idle);
-  --request.session->pending;
+  if ((transfer.events & event::finalized) != 0) {
+    transition(request, Request::Stage::idle);
+    --request.session->pending;
+  }
   engine_.publish(request, transfer.events);
   engine_.unlock();
   engine_.after_submit();
@@ -187,19 +190,17 @@ void Devices::release_sends() {
 
 /// Gives a send to the engine, or ends it if its data could not be read.
 void Devices::release(const WaitingSend& send) {
-  if (send.operation != nullptr) {
-    engine_.submit(*send.operation);
-    return engine_.after_submit();
-  }
   engine_.lock_for_callback();
   if (send.error != CANELE_OK) {
+    if (send.multicast != nullptr) drop(*send.multicast, send.error);
     engine_.finish(*send.request, send.error);
   } else {
     --send.session->pending;
     --engine_.pending_sends;
-    send_path::on_send_posted(engine_, *send.request);
+    if (send.multicast == nullptr) send_path::on_send_posted(engine_, *send.request);
   }
   engine_.unlock();
+  if (send.error == CANELE_OK && send.multicast != nullptr) engine_.submit(*send.multicast);
   engine_.after_submit();
 }
 

@@ -21,7 +21,7 @@
 #include "ltask/platform.hpp"
 
 namespace canele::comm {
-struct Op;
+struct Multicast;
 struct Request;
 }  // namespace canele::comm
 
@@ -34,8 +34,8 @@ struct WaitingSend {
   Session* session;
   int destination;  ///< every_rank: a multicast
   std::uint64_t tag;
-  Request* request = nullptr;  ///< of a send
-  Op* operation = nullptr;     ///< of a multicast
+  Request* request = nullptr;      ///< of a send, or of a multicast of device memory
+  Multicast* multicast = nullptr;  ///< owned
   enum class State : std::uint8_t { copying, ready, leaving } state = State::ready;
   int error = 0;  ///< why its data could not be read
 };

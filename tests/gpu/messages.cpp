@@ -305,7 +305,6 @@ void rejections() {
   EXPECT(says_device(canele_am_send(job->session, job->peer, 1, nullptr, 0, &data, nullptr, &message)));
   EXPECT(says_device(canele_am_send(job->session, job->peer, 1, device.data(), 8, nullptr, nullptr, &message)));
   canele_request_t request{};
-  if (job->size > 1) EXPECT(says_device(canele_imulticast(job->session, &job->peer, 1, 1, &data, nullptr, &request)));
   canele_memory_t* memory = nullptr;
   EXPECT(says_device(canele_memory_register(job->engine, device.data(), 64, nullptr, &memory)));
   void* base = nullptr;

@@ -25,7 +25,8 @@ class PerfTest(unittest.TestCase):
     def test_all_kinds_at_both_ranks(self):
         for benchmark, first, second in itertools.product(("latency", "bandwidth"), KINDS, KINDS):
             with self.subTest(benchmark=benchmark, first=first, second=second):
-                report = json.loads(run(benchmark, "--memory", f"{first},{second}", "--driver", "shm", "--json", *FEW)[0])
+                memory = ["--memory", f"{first},{second}"]
+                report = json.loads(run(benchmark, *memory, "--driver", "shm", "--json", *FEW)[0])
                 self.assertEqual(report["memory"], [first, second])
                 direct = "out of the sender's memory" in report["floor"]
                 self.assertEqual(direct, first == second == "device")

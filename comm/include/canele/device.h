@@ -3,10 +3,10 @@
  * device.h - messages from and to the memory of GPUs.
  *
  * A send or receive takes an address of GPU memory like any other: canele_isend, canele_irecv, canele_isend_data,
- * canele_irecv_data, canele_receive_bind, canele_post_send, canele_post_receive, packs and persistent operations. The
- * library finds out what an address is. Between processes of one host the receiver's GPU copies large data from the
- * sender's memory; else the data goes through pinned host memory. The processor never touches GPU memory. A message may
- * have pieces in host memory and pieces in GPU memory.
+ * canele_irecv_data, canele_receive_bind, canele_post_send, canele_post_receive, canele_imulticast, packs, persistent
+ * operations. The library finds out what an address is. Between processes of one host the receiver's GPU copies large
+ * data from the sender's memory; else the data goes through pinned host memory. The processor never touches GPU memory.
+ * A message may have pieces in host memory and pieces in GPU memory.
  *
  * All other functions take host memory only, and answer CANELE_EINVAL with a sentence if they are given GPU memory.
  *
