@@ -7,8 +7,10 @@
 // that a workload cannot know that it is simulated.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace canele::sim {
 
@@ -22,6 +24,10 @@ class Environment {
   virtual std::uint64_t now_ns() const = 0;
   /// Lets the rank compute for `ns` nanoseconds.
   virtual void pause_for(std::uint64_t ns) = 0;
+
+  /// May move a buffer of a rank to a device. Its bytes are elsewhere until take_from_device().
+  virtual void give_to_device(int /*rank*/, std::vector<std::byte>& /*bytes*/) {}
+  virtual void take_from_device(std::vector<std::byte>& /*bytes*/) {}
 
   /// Reports that a promise was broken.
   virtual void complain(const std::string& what) = 0;

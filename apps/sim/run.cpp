@@ -219,11 +219,20 @@ std::string wait_graph(const World& world, const TrafficRanks& ranks) {
   return text + world.wait_graph();
 }
 
+/// Returns memory of devices, for some worlds. Uses dice of its own, as above.
+std::unique_ptr<DeviceMemories> choose_devices(std::uint64_t seed) {
+  Dice dice = Dice(seed).split(16);
+  return dice.under(4) == 0 ? std::make_unique<DeviceMemories>(dice.next()) : nullptr;
+}
+
 Outcome run_traffic(const RunOptions& options) {
   // split(7), not scaled seeds: the states of neighbouring scaled seeds would be one step apart, and these seeds would
   // share plans.
   Dice dice = Dice(options.seed).split(7);
+  const std::unique_ptr<DeviceMemories> devices = choose_devices(options.seed);  // engines use it until they end
   World world(choose_world(options, dice));
+  world.devices = devices.get();
+  if (devices != nullptr) devices->complain = [&world](const std::string& what) { world.complain(what); };
   const PlanOptions planned = choose_plan(options, world.options().ranks, dice);
   Plan whole = make_plan(planned, dice.split(2));
   if (planned.multicasts > 0) add_multicasts(planned, Dice(options.seed).split(12), &whole);
@@ -253,12 +262,14 @@ Outcome run_traffic(const RunOptions& options) {
   world.start([&](int rank, canele_engine_t* engine) {
     auto& own = ranks[static_cast<std::size_t>(rank)];
     if (world.life(rank) > 0) killed.push_back(std::exchange(own, make_rank(rank)));
+    if (devices != nullptr) devices->use(rank, engine);
     own->run(engine);
   });
   const bool rest = world.run(options.ticks + options.patience);
   end_buggify();
   Outcome outcome;
-  outcome.world = describe(world.options()) + ", " + std::to_string(plan.messages.size()) + " messages";
+  outcome.world = describe(world.options()) + ", " + std::to_string(plan.messages.size()) + " messages" +
+                  (devices != nullptr ? ", devices" : "");
   outcome.messages = static_cast<std::uint32_t>(plan.messages.size());
   outcome.injected = adversary.injected();
   if (rest) {

@@ -105,6 +105,7 @@ void TrafficRank::post_send() {
   send->hopeless.push_back(is_lost(message.destination));
   send->bytes = payload_of(message, name_of(plan_, message, environment_.life(rank_)));
   canele_session_t* const session = sessions_[static_cast<std::size_t>(message.session)];
+  environment_.give_to_device(rank_, send->bytes);
   if (!was_begun && calls_back_ && dice_.under(2) == 0) send->end_by_callback();
   if (message.multicast != 0) return post_multicast(std::move(send), session);
   if (message.priority == 0 && !message.synchronous && dice_.under(2) == 0) {
@@ -174,6 +175,7 @@ void TrafficRank::post_multicast(std::unique_ptr<Send> send, canele_session_t* s
 void TrafficRank::prepare(Receive& receive, std::size_t room) {
   receive.room = room;
   receive.bytes = guarded_buffer(room);
+  environment_.give_to_device(rank_, receive.bytes);
 }
 
 void TrafficRank::post_receive(GroupState& state) {
@@ -243,6 +245,7 @@ void TrafficRank::check_sends() {
       if (send->message->multicast != 0) status.error = send->outcomes[i];
       oracle_.sent(plan_.messages[send->message->id + i], status, send->hopeless[i]);
     }
+    environment_.take_from_device(send->bytes);
     ended_.add(std::move(send));
     return true;
   });
@@ -272,6 +275,7 @@ void TrafficRank::check_group(GroupState& state) {
   for (const auto& receive : state.posted) bind_if_due(*receive);
   std::erase_if(state.posted, [&](std::unique_ptr<Receive>& receive) {
     if (!receive->done()) return false;
+    environment_.take_from_device(receive->bytes);
     finish_receive(state, *receive);
     ended_.add(std::move(receive));
     return true;

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/sim/device_memory.hpp"
 #include "apps/sim/environment.hpp"
 #include "apps/sim/scheduler.hpp"
 #include "apps/sim/sim_platform.hpp"
@@ -111,11 +112,18 @@ class World final : public Environment {
   bool has_worker() const override { return options_.worker; }
   std::uint64_t now_ns() const override { return timeline.now(); }
   void pause_for(std::uint64_t ns) override { scheduler.pause_for(ns); }
+  void give_to_device(int rank, std::vector<std::byte>& bytes) override {
+    if (devices != nullptr) devices->give(rank, bytes);
+  }
+  void take_from_device(std::vector<std::byte>& bytes) override {
+    if (devices != nullptr) devices->take(bytes);
+  }
   const WorldOptions& options() const { return options_; }
   std::vector<std::unique_ptr<Fabric>>& fabrics() { return fabrics_; }
   comm::Engine* engine(int rank) const { return ranks_[static_cast<std::size_t>(rank)].engine; }
   SimPlatform& platform(int rank) { return *ranks_[static_cast<std::size_t>(rank)].platform; }
 
+  DeviceMemories* devices = nullptr;  ///< nullptr: the ranks have none
   Timeline timeline;
   Bells bells;
   Dice dice;

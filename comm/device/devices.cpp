@@ -10,21 +10,10 @@
 #include "comm/protocol/receive_eager.hpp"
 #include "comm/registry/registry.hpp"
 #include "comm/state/request_setup.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm::device {
 namespace {
-
-/// Sets what tells posts to look at their addresses. Of two threads that have found devices, the first does it.
-void announce_devices(Engine& engine, std::shared_ptr<void> devices) {
-  engine.lock_for_callback();
-  if (engine.devices == nullptr) {
-    engine.devices.swap(devices);
-    engine.has_devices.store(true, std::memory_order_release);  // with present()
-    engine.sessions.devices_present = true;
-    engine.sessions.each([](Session& session) { session.posts_fast = false; });
-  }
-  engine.unlock();
-}
 
 /// Returns how many libraries the process has loaded until now.
 std::uint64_t libraries_loaded() {
@@ -48,6 +37,18 @@ constexpr const char* how_to_help =
 
 }  // namespace
 
+void use(Engine& engine, std::unique_ptr<drivers::Memory> memory) {
+  std::shared_ptr<void> devices = std::make_shared<Devices>(engine, std::move(memory));
+  engine.lock_for_callback();
+  if (engine.devices == nullptr) {
+    engine.devices.swap(devices);
+    engine.has_devices.store(true, std::memory_order_release);  // with present()
+    engine.sessions.devices_present = true;
+    engine.sessions.each([](Session& session) { session.posts_fast = false; });
+  }
+  engine.unlock();
+}
+
 bool find(Engine& engine, std::string* why) {
   if (present(engine)) return true;
   const Settings& settings = *engine.lifecycle.settings;
@@ -62,7 +63,7 @@ bool find(Engine& engine, std::string* why) {
     if (memory == nullptr) continue;
     engine.log(LogLevel::info, "messages of " + std::string(memory->name()) +
                                    " memory: " + std::to_string(memory->devices()) + " devices");
-    announce_devices(engine, std::make_shared<Devices>(engine, std::move(memory)));
+    use(engine, std::move(memory));
     return true;
   }
   return false;
@@ -170,6 +171,7 @@ std::optional<Answer> Devices::multicast(const SendToPost& what, std::unique_ptr
     post_in_order(waiting);
     return Answer{};
   }
+  CANELE_COVER(multicast_from_device);
   std::unique_ptr<Transfer> transfer = make_transfer(std::move(layout), true);
   if (Answer answer = take_staging(*transfer); answer.code != CANELE_OK) return answer;
   prepare_send(request, what.session, engine_.rank, what.tag, transfer->data(), what.header);

@@ -168,6 +168,9 @@ class Devices {
   std::atomic<bool> stopped_{false};
 };
 
+/// Lets posts look for memory of this kind at their addresses. Of two threads that have found devices, the first does
+/// it.
+void use(Engine& engine, std::unique_ptr<drivers::Memory> memory);
 /// Looks for devices, if none are known yet. Returns whether there are any; if not, *why is set.
 bool find(Engine& engine, std::string* why);
 /// Looks for devices again, if the process has loaded a library since they were looked for in vain.
@@ -175,7 +178,7 @@ void find_if_loaded(Engine& engine);
 /// The devices of an engine whose has_devices is set.
 inline Devices& of(Engine& engine) { return *static_cast<Devices*>(engine.devices.get()); }
 inline bool present(const Context& context) {
-  return context.has_devices.load(std::memory_order_acquire);  // with announce_devices(): `devices` is read next
+  return context.has_devices.load(std::memory_order_acquire);  // with use(): `devices` is read next
 }
 
 /// Returns why data that a call takes in host memory only is not there, or "". All of them are cheap without a device.

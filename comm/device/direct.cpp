@@ -7,6 +7,7 @@
 //   posted ──matched──▶ getting ──(event)──▶ published, or posted: asks for a stream
 #include "comm/device/devices.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm::device {
 
@@ -50,6 +51,7 @@ bool Devices::peer_takes_exports(int rank) {
 void Devices::stage(Staged& staged) {
   constexpr std::uint8_t staged_at_once = 63;  // a stream that begins with its clear to send is slower
   auto& transfer = static_cast<Transfer&>(staged);
+  CANELE_COVER(device_data_staged_when_asked);
   transfer.key = {};
   transfer.state = Transfer::State::staging;
   transfer.devices->staged_next_[static_cast<std::size_t>(transfer.request->rank)] = staged_at_once;
@@ -66,6 +68,7 @@ void Devices::finish_staging(Transfer& transfer) {
   Request& request = *transfer.request;
   engine_.lock_for_callback();
   const bool has_ended = transfer.events != 0;  // its peer has failed meanwhile
+  if (has_ended) CANELE_COVER_RARE(device_send_ended_while_staging);
   if (!has_ended) {
     Peer& peer = engine_.peer(request.rank);
     transfer.state = Transfer::State::posted;
@@ -109,6 +112,11 @@ void Devices::finish_get(Transfer& transfer) {
   if (transfer.mapping != nullptr) imports_.give_back(std::exchange(transfer.mapping, nullptr));
   const DeviceGet wanted = transfer.wanted;
   const bool failed = !transfer.error.empty();
+  if (failed) {
+    CANELE_COVER(device_get_failed_and_streams);
+  } else {
+    CANELE_COVER(device_has_got_data);
+  }
   if (failed && not_imported_.insert(wanted.rank).second)
     engine_.log(LogLevel::info, "device memory of rank " + std::to_string(wanted.rank) +
                                     " goes through host memory: " + transfer.error);

@@ -7,6 +7,7 @@
 #include "comm/device/devices.hpp"
 #include "comm/multicast/state.hpp"
 #include "comm/protocol/send.hpp"
+#include "ltask/coverage.hpp"
 
 namespace canele::comm::device {
 
@@ -47,6 +48,7 @@ bool Devices::may_publish(Staged& staged, Context&, Request& request, unsigned e
     transfer.devices->mail(transfer);
   }
   transfer.events |= events;
+  if (events == event::received) CANELE_COVER(device_receive_relays);
   if ((events & event::finalized) != 0) {  // it has ended for the floors below, but is in use until publish()
     transition(request, Request::Stage::moving);
     ++request.session->pending;
