@@ -21,6 +21,17 @@ import time
 import machine
 
 
+def run(main):
+    """Runs the main() of a program. Returns its exit code; 1 if the reader of its output has gone, as head does."""
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter writes the rest at its end
+        return 1
+    return code
+
+
 def whole_numbers(what, least=0):
     """Returns a parser of whole numbers, comma-separated. `what` names them in the message if they are malformed."""
     def parse(text):

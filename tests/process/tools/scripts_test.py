@@ -67,6 +67,16 @@ class CompareTest(unittest.TestCase):
         self.assertIn("--quick", self.compare("--help")[0])
         self.assertIn("compare", run("canele-perf", "--help")[0])
 
+    def test_reader_that_has_gone(self):
+        """As with `| head`, when it has seen enough."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        with subprocess.Popen([BIN / "canele-perf", "compare", "--list"], stdout=writer, stderr=subprocess.PIPE,
+                              text=True) as listing:
+            os.close(writer)
+            self.assertEqual(listing.communicate()[1], "")
+        self.assertEqual(listing.returncode, 1)
+
     def test_bad_input(self):
         for arguments, word in ((["--only", "smh"], "no row begins with 'smh'; rows: shm-latency-8"),
                                 (["--contenders", "lam"], "unknown contender lam; known: canele, "),
