@@ -52,12 +52,6 @@ struct MemoryCopy {
 enum class CopyDirection : std::uint8_t { to_host, to_device, within_devices };
 enum class CopyState : std::uint8_t { pending, done, failed };
 
-/// Events of the program that order copies among its own work on the device.
-struct CopyOrder {
-  void* after = nullptr;   ///< the copies begin when this event has happened; nullptr: at once
-  void* copied = nullptr;  ///< recorded behind the copies; nullptr: nothing
-};
-
 /// A group of copies under way. Made by begin_copy(), freed by the call of poll() that tells its end. Each kind derives
 /// its own.
 struct PendingCopy {};
@@ -83,13 +77,17 @@ class Memory {
   /// Returns whether the address is memory of this kind, and then fills *place. Pinned host memory is host memory.
   virtual bool locate(const void* address, MemoryPlace* place) = 0;
 
-  /// Begins copies from or to memory at `place`, in order. Host memory must be pinned, or the call may
-  /// block until the copy has ended. Errors come out of poll().
+  /// Begins copies from or to memory at `place`, in order. Host memory must be pinned, or the call may block until the
+  /// copy has ended. Errors come out of poll(). copied: an event of the program, to be recorded behind the copies;
+  /// nullptr: none.
   virtual PendingCopy* begin_copy(const MemoryPlace& place, CopyDirection direction, std::span<const MemoryCopy> copies,
-                                  const CopyOrder& order) = 0;
+                                  void* copied) = 0;
   /// Returns whether the copies have ended. If they have, frees `pending`; failed: fills *error. Until then no memory
   /// that they use may be freed.
   virtual CopyState poll(PendingCopy* pending, std::string* error) = 0;
+
+  /// Returns whether an event of the program has happened, which concerns memory at `place`; failed: fills *error.
+  virtual CopyState poll_event(const MemoryPlace& place, void* event, std::string* error) = 0;
 
   /// Returns pinned host memory, or nullptr and *error.
   virtual std::byte* allocate_pinned(std::size_t size, std::string* error) = 0;

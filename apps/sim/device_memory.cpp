@@ -53,7 +53,7 @@ class SimMemory final : public drivers::Memory {
   }
 
   drivers::PendingCopy* begin_copy(const drivers::MemoryPlace&, CopyDirection direction,
-                                   std::span<const MemoryCopy> copies, const drivers::CopyOrder&) override {
+                                   std::span<const MemoryCopy> copies, void*) override {
     auto made = std::make_unique<SimCopy>();
     made->copies.assign(copies.begin(), copies.end());
     made->polls = world_.dice_.under(6);
@@ -79,6 +79,8 @@ class SimMemory final : public drivers::Memory {
     }
     return CopyState::done;
   }
+
+  CopyState poll_event(const drivers::MemoryPlace&, void*, std::string*) override { return CopyState::done; }
 
   std::byte* allocate_pinned(std::size_t size, std::string*) override {
     return static_cast<std::byte*>(std::malloc(std::max<std::size_t>(size, 1)));

@@ -148,10 +148,11 @@ std::optional<Answer> Devices::send(const SendToPost& what, Request& request) {
   request.synchronous = what.synchronous;
   request.item.priority = what.priority;
   count_waiting(what.session);
-  if (transfer != nullptr && transfer->state != Transfer::State::exported) {
+  request.rendezvous = transfer != nullptr && transfer->state == Transfer::State::exported;
+  const bool may_leave = transfer == nullptr || (request.rendezvous && transfer->layout.ready == nullptr);
+  if (!may_leave) {
     post_copying(std::move(transfer), waiting);
   } else {
-    request.rendezvous = transfer != nullptr;
     if (transfer != nullptr) adopt(std::move(transfer), request);
     post_in_order(waiting);
   }
@@ -195,14 +196,14 @@ void Devices::adopt(std::unique_ptr<Transfer> transfer, Request& request) {
   transfers_.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Begins to copy the data of a send to staging memory. It is posted when its data is there.
+/// Waits for the event of a send, and begins to copy its data to staging memory. It is posted when its data is there.
 void Devices::post_copying(std::unique_ptr<Transfer> transfer, const WaitingSend& send) {
   Transfer& posted = *transfer;
   adopt(std::move(transfer), *send.request);
   WaitingSend waiting = send;
   waiting.state = WaitingSend::State::copying;
   order_.add(waiting);
-  begin_copies(posted, posted.layout.length, drivers::CopyDirection::to_host);
+  start(posted);
   mail(posted);
   engine_.after_submit(posted.layout.length);
 }

@@ -80,6 +80,7 @@ struct Transfer : Staged, Mail {
   Imports::Mapping* mapping = nullptr;
   State state = State::posted;
   bool sends = false;
+  bool waits = false;   ///< for the event `layout.ready`; then begin() follows
   bool failed = false;  ///< of a receive: its data could not be copied to the device
   bool ended = false;   ///< the request no longer uses the staging memory
 
@@ -125,6 +126,9 @@ class Devices {
   void adopt(std::unique_ptr<Transfer> transfer, Request& request);
   void post_copying(std::unique_ptr<Transfer> transfer, const WaitingSend& send);
   Answer copy_now(Layout&& layout, const StagingMemory& staging, drivers::CopyDirection direction);
+  void start(Transfer& transfer);
+  void begin(Transfer& transfer);
+  bool event_happened(Transfer& transfer);
   void begin_copies(Transfer& transfer, std::size_t bytes, drivers::CopyDirection direction);
   void copy_host_pieces(const Transfer& transfer, std::size_t bytes, drivers::CopyDirection direction);
   void mail(Transfer& transfer);

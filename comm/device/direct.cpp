@@ -24,9 +24,8 @@ bool stays_on_host(const Rail& rail) { return rail.local || rail.instance->memor
 /// Exports the data of a send. Returns false if it has to be staged.
 bool Devices::export_to(const SendToPost& send, Transfer& transfer) {
   const bool pays = transfer.layout.length >= std::max<std::size_t>(least_exported_, 1);
-  // A header travels ahead, so it has to be in host memory. Data that is not there yet cannot be offered.
-  if (!pays || send.header != 0 || transfer.layout.ready != nullptr || !peer_takes_exports(send.destination))
-    return false;
+  // A header travels ahead, so it has to be in host memory.
+  if (!pays || send.header != 0 || !peer_takes_exports(send.destination)) return false;
   if (!export_data(*memory_, transfer.layout, &transfer.exported)) return false;
   transfer.key = transfer.exported.bytes();
   transfer.stage = Devices::stage;
@@ -103,8 +102,7 @@ void Devices::begin_get(Transfer& transfer) {
   if (transfer.mapping == nullptr) return;
   const Piece from{transfer.mapping->base + data.memory.offset, data.width, data.rows, data.pitch, 0, 0};
   const auto copies = transfer.layout.copies_from(from, wanted.length);
-  transfer.copies.push_back(memory_->begin_copy(place, CopyDirection::within_devices, copies,
-                                                {transfer.layout.ready, transfer.layout.copied}));
+  transfer.copies.push_back(memory_->begin_copy(place, CopyDirection::within_devices, copies, transfer.layout.copied));
 }
 
 /// Ends the copy. If it has failed, the floors below ask for a stream.

@@ -97,10 +97,30 @@ void Devices::serve() {
 
 void Devices::take_mail(Transfer& transfer) {
   if (transfer.ended) return free(transfer);
-  if (transfer.state == Transfer::State::staging) begin_staging(transfer);
-  if (transfer.state == Transfer::State::getting) begin_get(transfer);
-  if (transfer.state == Transfer::State::arrived) begin_copies(transfer, transfer.bytes, CopyDirection::to_device);
+  if (!transfer.sends || transfer.state == Transfer::State::staging) start(transfer);  // else its post has done so
   copying_.push_back(&transfer);
+}
+
+/// Begins the copies of a transfer, or makes it wait for its event.
+void Devices::start(Transfer& transfer) {
+  transfer.waits = transfer.layout.ready != nullptr;
+  if (!transfer.waits) begin(transfer);
+}
+
+void Devices::begin(Transfer& transfer) {
+  switch (transfer.state) {
+    case Transfer::State::posted:
+      return begin_copies(transfer, transfer.layout.length, CopyDirection::to_host);
+    case Transfer::State::staging:
+      return begin_staging(transfer);
+    case Transfer::State::getting:
+      return begin_get(transfer);
+    case Transfer::State::arrived:
+      return begin_copies(transfer, transfer.bytes, CopyDirection::to_device);
+    case Transfer::State::exported:
+    case Transfer::State::published:
+      break;  // there is nothing to copy
+  }
 }
 
 /// Copies the pieces in host memory, and begins the copies between devices and staging memory. Errors come out of
@@ -111,8 +131,7 @@ void Devices::begin_copies(Transfer& transfer, std::size_t bytes, CopyDirection 
   for (std::size_t i = 0; i < layout.places.size(); ++i) {
     const auto copies = layout.copies(static_cast<int>(i), transfer.staging.base, bytes, direction);
     const bool last = i + 1 == layout.places.size();
-    const drivers::CopyOrder order{layout.ready, last ? layout.copied : nullptr};
-    transfer.copies.push_back(memory_->begin_copy(layout.places[i], direction, copies, order));
+    transfer.copies.push_back(memory_->begin_copy(layout.places[i], direction, copies, last ? layout.copied : nullptr));
   }
 }
 
@@ -139,13 +158,29 @@ Answer Devices::copy_now(Layout&& layout, const StagingMemory& staging, CopyDire
   Transfer transfer;
   transfer.layout = std::move(layout);
   transfer.staging = staging;
-  begin_copies(transfer, transfer.layout.length, direction);
+  transfer.waits = transfer.layout.ready != nullptr;
+  while (transfer.waits && !event_happened(transfer)) engine_.platform.yield();
+  if (transfer.error.empty()) begin_copies(transfer, transfer.layout.length, direction);
   while (!poll(transfer)) engine_.platform.yield();
   return transfer.error.empty() ? Answer{} : Answer{CANELE_EDEVICE, transfer.error};
 }
 
-/// Returns whether all copies of a transfer have ended.
+/// Returns whether the event of a transfer has happened. If the device fails, it has, and the transfer has an error.
+bool Devices::event_happened(Transfer& transfer) {
+  std::string error;
+  const CopyState state = memory_->poll_event(transfer.layout.places[0], transfer.layout.ready, &error);
+  if (state == CopyState::pending) return false;
+  transfer.waits = false;
+  if (state == CopyState::failed) transfer.error = error;
+  return true;
+}
+
+/// Returns whether all copies of a transfer have ended. Begins them if it has waited for its event.
 bool Devices::poll(Transfer& transfer) {
+  if (transfer.waits) {
+    if (!event_happened(transfer)) return false;
+    if (transfer.error.empty()) begin(transfer);
+  }
   while (!transfer.copies.empty()) {
     std::string error;
     const CopyState state = memory_->poll(transfer.copies.back(), &error);

@@ -51,18 +51,21 @@ using AllocationHandle = unsigned long long;
   X(cuMemSetAccess, (DevicePtr pointer, std::size_t size, const AccessDescription* access, std::size_t count))       \
   X(cuMemcpy, (DevicePtr to, DevicePtr from, std::size_t size))                                                      \
   X(cuMemsetD8_v2, (DevicePtr pointer, unsigned char value, std::size_t size))                                       \
+  X(cuStreamWaitEvent, (Stream stream, Event event, unsigned flags))                                                 \
   X(cuStreamSynchronize, (Stream stream))
 
 // X(name, parameters): controls of the fake driver.
 //   fakeCudaFail        the next call of `function` but `skip` returns `error`; sticky: each call from then on
 //   fakeCudaCalls       number of calls of `function`; of all functions if it is nullptr
 //   fakeCudaHold        holds back all copies (1), or lets them go on (0)
+//   fakeCudaHoldStream  the same for the work of one stream
 //   fakeCudaPageable    number of asynchronous copies with host memory that was not pinned
 //   fakeCudaPinnedBytes bytes of host memory that are pinned now
 #define CANELE_CUDA_CONTROLS(X)                                               \
   X(fakeCudaFail, (const char* function, int skip, Result error, int sticky)) \
   X(fakeCudaCalls, (const char* function, std::uint64_t* count))              \
   X(fakeCudaHold, (int hold))                                                 \
+  X(fakeCudaHoldStream, (Stream stream, int hold))                            \
   X(fakeCudaPageable, (std::uint64_t * count))                                \
   X(fakeCudaPinnedBytes, (std::uint64_t * bytes))
 

@@ -64,11 +64,10 @@ class CudaMemoryTest : public testing::Test {
     if (driver().is_fake()) driver().fakeCudaFail(nullptr, 0, success, 0);
   }
   /// Copies between host and device memory, and waits for the end.
-  std::string copy(CopyDirection direction, const std::vector<MemoryCopy>& copies, const void* on,
-                   const drivers::CopyOrder& order = {}) {
+  std::string copy(CopyDirection direction, const std::vector<MemoryCopy>& copies, const void* on) {
     MemoryPlace place;
     EXPECT_TRUE(memory->locate(on, &place));
-    return wait_for(*memory, memory->begin_copy(place, direction, copies, order));
+    return wait_for(*memory, memory->begin_copy(place, direction, copies, nullptr));
   }
   std::byte* pinned(std::size_t size) {
     std::string error;
@@ -87,9 +86,9 @@ TEST(HostMemory, CopiesAtOnce) {
   MemoryPlace place;
   ASSERT_TRUE(host->locate(from, &place));
   EXPECT_EQ(place.kind, MemoryKind::host);
-  EXPECT_EQ(wait_for(*host, host->begin_copy(place, CopyDirection::to_host, {&rows, 1}, {})), "");
+  EXPECT_EQ(wait_for(*host, host->begin_copy(place, CopyDirection::to_host, {&rows, 1}, nullptr)), "");
   EXPECT_STREQ(to, "abefij");
-  EXPECT_NE(wait_for(*host, host->begin_copy(place, CopyDirection::to_host, {&rows, 1}, {to, nullptr})), "");
+  EXPECT_NE(wait_for(*host, host->begin_copy(place, CopyDirection::to_host, {&rows, 1}, to)), "");
 }
 
 TEST(CudaLibrary, IsNotLoadedUnlessTheProgramHasIt) {
@@ -179,7 +178,7 @@ TEST_F(CudaMemoryTest, CopiesAStridedTileInOneCall) {
   memory->free_pinned(host);
 }
 
-TEST_F(CudaMemoryTest, WaitsForTheEventOfTheProgramAndRecordsItsOwn) {
+TEST_F(CudaMemoryTest, TellsOfAnEventOfTheProgramAndRecordsAnother) {
   if (!driver().is_fake()) GTEST_SKIP() << "needs a held copy";
   const DeviceMemory device(pattern(64, 1)), source(pattern(64, 2));
   Stream stream = nullptr;
@@ -192,16 +191,21 @@ TEST_F(CudaMemoryTest, WaitsForTheEventOfTheProgramAndRecordsItsOwn) {
   ASSERT_EQ(driver().cuEventRecord(ready, stream), success);
   std::byte* const host = pinned(64);
   MemoryPlace place;
-  ASSERT_TRUE(memory->locate(device.data(), &place));
-  const MemoryCopy one{host, device.data(), 64};
-  drivers::PendingCopy* const pending = memory->begin_copy(place, CopyDirection::to_host, {&one, 1}, {ready, copied});
   std::string error;
+  ASSERT_TRUE(memory->locate(device.data(), &place));
+  EXPECT_EQ(memory->poll_event(place, ready, &error), CopyState::pending);
+  const MemoryCopy one{host, device.data(), 64};
+  drivers::PendingCopy* const pending = memory->begin_copy(place, CopyDirection::to_host, {&one, 1}, copied);
   EXPECT_EQ(memory->poll(pending, &error), CopyState::pending);
   EXPECT_EQ(driver().cuEventQuery(copied), not_ready);
   driver().fakeCudaHold(0);
   EXPECT_EQ(wait_for(*memory, pending), "");
   EXPECT_EQ(driver().cuEventQuery(copied), success);
-  EXPECT_EQ(std::string(reinterpret_cast<char*>(host), 64), pattern(64, 2));
+  while (memory->poll_event(place, ready, &error) == CopyState::pending) std::this_thread::yield();
+  EXPECT_EQ(memory->poll_event(place, ready, &error), CopyState::done);
+  driver().fakeCudaFail("cuEventQuery", 0, illegal_address, 0);
+  EXPECT_EQ(memory->poll_event(place, ready, &error), CopyState::failed);
+  EXPECT_NE(error.find("cuEventQuery"), std::string::npos) << error;
   memory->free_pinned(host);
 }
 
@@ -317,7 +321,7 @@ TEST(CudaImport, DISABLED_OtherProcess) {
   MemoryPlace place;
   ASSERT_TRUE(memory->locate(first, &place));
   const MemoryCopy one{host, first, 60};
-  ASSERT_EQ(wait_for(*memory, memory->begin_copy(place, CopyDirection::to_host, {&one, 1}, {})), "");
+  ASSERT_EQ(wait_for(*memory, memory->begin_copy(place, CopyDirection::to_host, {&one, 1}, nullptr)), "");
   EXPECT_EQ(std::string(reinterpret_cast<char*>(host), 60), pattern(100, 8).substr(40));
   memory->free_pinned(host);
   memory->close(first);

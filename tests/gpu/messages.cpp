@@ -190,6 +190,42 @@ void events() {
   EXPECT(canele_isend_data(job->session, job->peer, 12, &with_copied, nullptr, &send) == CANELE_EINVAL);
 }
 
+/// A message whose event does not happen keeps no other one back.
+void events_of_others() {
+  job->barrier();
+  Stream stream = nullptr;
+  Event ready = nullptr;
+  driver().cuStreamCreate(&stream, stream_non_blocking);
+  driver().cuEventCreate(&ready, event_disable_timing);
+  for (const std::size_t length : {2000, 50'000}) {
+    Buffer late(true, pattern(length, 6)), other(true, pattern(length, 7)), got_late(true, length), got(true, length);
+    const canele_device_piece_t piece{late.data(), length, 0, 0, CANELE_MEMORY_CUDA, 0};
+    const canele_device_data_t all{sizeof all, &piece, 1, ready, nullptr};
+    const canele_data_t data = canele_data_device(&all);
+    canele_request_t sends_[2]{}, receives_[2]{};
+    if (receives()) {
+      MUST(canele_irecv(job->session, job->peer, 21, CANELE_TAG_EXACT, got_late.data(), length, &receives_[0]));
+      MUST(canele_irecv(job->session, job->peer, 22, CANELE_TAG_EXACT, got.data(), length, &receives_[1]));
+    }
+    if (sends()) {
+      driver().fakeCudaHoldStream(stream, 1);
+      driver().cuEventRecord(ready, stream);
+      MUST(canele_isend_data(job->session, job->peer, 21, &data, nullptr, &sends_[0]));
+      MUST(canele_isend(job->session, job->peer, 22, other.data(), length, &sends_[1]));
+    }
+    if (receives()) EXPECT(wait(receives_[1]) == CANELE_OK && got.read() == pattern(length, 7));
+    if (sends()) {
+      EXPECT(wait(sends_[1]) == CANELE_OK);
+      int done = 1;
+      MUST(canele_test(&sends_[0], &done, nullptr));
+      EXPECT(done == 0);
+      driver().fakeCudaHoldStream(stream, 0);
+    }
+    if (receives()) EXPECT(wait(receives_[0]) == CANELE_OK && got_late.read() == pattern(length, 6));
+    if (sends()) EXPECT(wait(sends_[0]) == CANELE_OK);
+  }
+}
+
 void cancelled() {
   Buffer to(true, std::size_t{5000});
   canele_request_t receive{};
@@ -443,6 +479,7 @@ int run(int argc, char** argv) {
   strided_tiles();
   order();
   events();
+  events_of_others();
   cancelled();
   busy_until_copied();
   device_errors();

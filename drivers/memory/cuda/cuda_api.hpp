@@ -107,7 +107,6 @@ static_assert(sizeof(Copy2D) == 128);
   X(cuMemcpy2DAsync_v2, (const Copy2D* copy, Stream stream))                                      \
   X(cuStreamCreate, (Stream * stream, unsigned flags))                                            \
   X(cuStreamDestroy_v2, (Stream stream))                                                          \
-  X(cuStreamWaitEvent, (Stream stream, Event event, unsigned flags))                              \
   X(cuEventCreate, (Event * event, unsigned flags))                                               \
   X(cuEventRecord, (Event event, Stream stream))                                                  \
   X(cuEventQuery, (Event event))                                                                  \

@@ -122,7 +122,7 @@ std::unique_ptr<CudaCopy> CudaMemory::copy_record_of(Lane* lane, std::string* er
 }
 
 PendingCopy* CudaMemory::begin_copy(const MemoryPlace& place, CopyDirection direction,
-                                    std::span<const MemoryCopy> copies, const CopyOrder& order) {
+                                    std::span<const MemoryCopy> copies, void* copied) {
   std::string error;
   Lane* const lane = lane_of(place, &error);
   if (lane == nullptr) {
@@ -136,7 +136,7 @@ PendingCopy* CudaMemory::begin_copy(const MemoryPlace& place, CopyDirection dire
   pending->recorded = false;
   if (error.empty()) {
     const char* call = "";
-    const Result result = begin(*lane, direction, copies, order, &call);
+    const Result result = begin(*lane, direction, copies, copied, &call);
     if (result != success) error = fault(lane->device, call, result);
     // Also behind an error: the copies that were begun use their memory until the event.
     pending->recorded = functions_.cuEventRecord(pending->event, lane->streams[static_cast<int>(direction)]) == success;
@@ -147,12 +147,10 @@ PendingCopy* CudaMemory::begin_copy(const MemoryPlace& place, CopyDirection dire
 }
 
 /// Queues the copies on the lane's stream, in order.
-Result CudaMemory::begin(const Lane& lane, CopyDirection direction, std::span<const MemoryCopy> copies,
-                         const CopyOrder& order, const char** call) {
+Result CudaMemory::begin(const Lane& lane, CopyDirection direction, std::span<const MemoryCopy> copies, void* copied,
+                         const char** call) {
   Stream const stream = lane.streams[static_cast<int>(direction)];
   Result result = success;
-  *call = "cuStreamWaitEvent";
-  if (order.after != nullptr) result = functions_.cuStreamWaitEvent(stream, static_cast<Event>(order.after), 0);
   for (const MemoryCopy& one : copies) {
     if (result != success) return result;
     if (one.width == 0 || one.rows == 0) continue;
@@ -172,9 +170,9 @@ Result CudaMemory::begin(const Lane& lane, CopyDirection direction, std::span<co
     *call = "cuMemcpy2DAsync";
     result = functions_.cuMemcpy2DAsync_v2(&all, stream);
   }
-  if (result == success && order.copied != nullptr) {
+  if (result == success && copied != nullptr) {
     *call = "cuEventRecord";
-    result = functions_.cuEventRecord(static_cast<Event>(order.copied), stream);
+    result = functions_.cuEventRecord(static_cast<Event>(copied), stream);
   }
   return result;
 }
@@ -197,6 +195,19 @@ CopyState CudaMemory::poll(PendingCopy* copies, std::string* error) {
     const Current current(functions_, pending->lane->context);
     if (current.result() == success) functions_.cuEventDestroy_v2(pending->event);
   }
+  return CopyState::failed;
+}
+
+/// A stream that waits would hold up the copies of other messages behind it. So events are polled.
+CopyState CudaMemory::poll_event(const MemoryPlace& place, void* event, std::string* error) {
+  const Lane* const lane = lane_of(place, error);
+  if (lane == nullptr) return CopyState::failed;
+  const Current current(functions_, lane->context);
+  const Result result =
+      current.result() == success ? functions_.cuEventQuery(static_cast<Event>(event)) : current.result();
+  if (result == success) return CopyState::done;
+  if (result == not_ready) return CopyState::pending;
+  *error = fault(lane->device, "cuEventQuery", result);
   return CopyState::failed;
 }
 

@@ -50,8 +50,9 @@ class CudaMemory final : public Memory {
   int devices() const override { return devices_; }
   bool locate(const void* address, MemoryPlace* place) override;
   PendingCopy* begin_copy(const MemoryPlace& place, CopyDirection direction, std::span<const MemoryCopy> copies,
-                          const CopyOrder& order) override;
+                          void* copied) override;
   CopyState poll(PendingCopy* pending, std::string* error) override;
+  CopyState poll_event(const MemoryPlace& place, void* event, std::string* error) override;
   std::byte* allocate_pinned(std::size_t size, std::string* error) override;
   void free_pinned(std::byte* memory) override;
   std::string pin(void* memory, std::size_t size) override;
@@ -76,7 +77,7 @@ class CudaMemory final : public Memory {
   Lane* lane_of(const MemoryPlace& place, std::string* error);
   std::unique_ptr<Lane> make_lane(Context context, int device, std::string* error);
   std::unique_ptr<CudaCopy> copy_record_of(Lane* lane, std::string* error);
-  Result begin(const Lane& lane, CopyDirection direction, std::span<const MemoryCopy> copies, const CopyOrder& order,
+  Result begin(const Lane& lane, CopyDirection direction, std::span<const MemoryCopy> copies, void* copied,
                const char** call);
   void give_back(std::unique_ptr<CudaCopy> pending);
   void unmap(Imports::iterator import);

@@ -21,15 +21,17 @@ class HostMemory final : public Memory {
   }
 
   PendingCopy* begin_copy(const MemoryPlace&, CopyDirection, std::span<const MemoryCopy> copies,
-                          const CopyOrder& order) override {
-    const bool ordered = order.after != nullptr || order.copied != nullptr;
+                          void* copied) override {
     for (const MemoryCopy& one : copies) {
-      if (!ordered) copy_by_processor(one);
+      if (copied == nullptr) copy_by_processor(one);
     }
-    return ordered ? &rejected_ : &made_;
+    return copied != nullptr ? &rejected_ : &made_;
   }
   CopyState poll(PendingCopy* pending, std::string* error) override {
     if (pending == &made_) return CopyState::done;
+    return poll_event({}, nullptr, error);
+  }
+  CopyState poll_event(const MemoryPlace&, void*, std::string* error) override {
     *error = "host memory has no events of a device";
     return CopyState::failed;
   }

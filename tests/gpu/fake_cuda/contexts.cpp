@@ -306,6 +306,14 @@ CANELE_FAKE_API Result fakeCudaHold(int hold) {
   return success;
 }
 
+CANELE_FAKE_API Result fakeCudaHoldStream(Stream stream, int hold) {
+  Fake& state = fake();
+  const std::lock_guard lock(state.mutex);
+  stream->held = hold != 0;
+  state.changed.notify_all();
+  return success;
+}
+
 CANELE_FAKE_API Result fakeCudaPageable(std::uint64_t* count) {
   Fake& state = fake();
   const std::lock_guard lock(state.mutex);

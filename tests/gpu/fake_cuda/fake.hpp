@@ -47,6 +47,7 @@ struct EventObject {
 struct StreamObject {
   Context context = nullptr;
   bool destroyed = false;
+  bool held = false;
   std::uint64_t queued = 0, executed = 0;
 };
 

@@ -55,8 +55,8 @@ void fill_with_poison(const Work& work) {
 }
 
 /// Returns whether the first work of a stream may be executed now.
-bool may_run(const Fake& state, const std::deque<Work>& queue) {
-  if (queue.empty()) return false;
+bool may_run(const Fake& state, Stream stream, const std::deque<Work>& queue) {
+  if (queue.empty() || stream->held) return false;
   const Work& work = queue.front();
   if (work.kind == Work::Kind::wait) return work.event->executed >= work.number;
   return !state.held || work.kind == Work::Kind::record;
@@ -66,7 +66,7 @@ bool may_run(const Fake& state, const std::deque<Work>& queue) {
 Stream draw_stream(Fake& state) {
   std::vector<Stream> ready;
   for (const auto& [stream, queue] : state.queues) {
-    if (may_run(state, queue)) ready.push_back(stream);
+    if (may_run(state, stream, queue)) ready.push_back(stream);
   }
   return ready.empty() ? nullptr : ready[state.dice() % ready.size()];
 }

@@ -72,10 +72,10 @@ class CompareTest(unittest.TestCase):
         reader, writer = os.pipe()
         os.close(reader)
         with subprocess.Popen([BIN / "canele-perf", "compare", "--list"], stdout=writer, stderr=subprocess.PIPE,
-                              text=True) as listing:
+                              text=True) as program:
             os.close(writer)
-            self.assertEqual(listing.communicate()[1], "")
-        self.assertEqual(listing.returncode, 1)
+            self.assertEqual(program.communicate()[1], "")
+        self.assertEqual(program.returncode, 1)
 
     def test_bad_input(self):
         for arguments, word in ((["--only", "smh"], "no row begins with 'smh'; rows: shm-latency-8"),

@@ -36,10 +36,13 @@ class Driver final : public drivers::Memory {
   int devices() const override { return 1; }
   bool locate(const void*, drivers::MemoryPlace*) override { return false; }
   drivers::PendingCopy* begin_copy(const drivers::MemoryPlace&, drivers::CopyDirection,
-                                   std::span<const drivers::MemoryCopy>, const drivers::CopyOrder&) override {
+                                   std::span<const drivers::MemoryCopy>, void*) override {
     return nullptr;
   }
   drivers::CopyState poll(drivers::PendingCopy*, std::string*) override { return drivers::CopyState::done; }
+  drivers::CopyState poll_event(const drivers::MemoryPlace&, void*, std::string*) override {
+    return drivers::CopyState::done;
+  }
   std::byte* allocate_pinned(std::size_t, std::string*) override { return nullptr; }
   void free_pinned(std::byte*) override {}
   std::string pin(void*, std::size_t) override { return ""; }
