@@ -35,19 +35,6 @@ std::size_t bytes_to_put(const Context& context, const Request& request) {
 
 }  // namespace
 
-bool is_answered(const Request& request) {
-  switch (operation_of(request)) {
-    case AccessKind::get:
-      return true;
-    case AccessKind::atomic:
-      return request.data.base != nullptr;
-    case AccessKind::accumulate:
-      return request.before != nullptr;
-    default:
-      return false;
-  }
-}
-
 std::size_t piece_limit(const Context& context) {
   constexpr std::size_t around =
       wire::chunk_size(wire::long_size) + sizeof(std::uint32_t) + sizeof(wire::Notification) + sizeof(wire::Strides);

@@ -25,7 +25,18 @@ inline bool notifies(const Request& request) {
   return operation == AccessKind::notify || (operation == AccessKind::put && request.slot != 0);
 }
 /// Returns whether the target answers with data.
-bool is_answered(const Request& request);
+inline bool is_answered(const Request& request) {
+  switch (operation_of(request)) {
+    case AccessKind::get:
+      return true;
+    case AccessKind::atomic:
+      return request.data.base != nullptr;
+    case AccessKind::accumulate:
+      return request.before != nullptr;
+    default:
+      return false;
+  }
+}
 /// Returns how many bytes of the target's memory the operation accesses.
 inline std::size_t length_of(const Request& request) {
   const bool is_part = operation_of(request) == AccessKind::accumulate;
