@@ -199,13 +199,14 @@ void Devices::adopt(std::unique_ptr<Transfer> transfer, Request& request) {
 /// Waits for the event of a send, and begins to copy its data to staging memory. It is posted when its data is there.
 void Devices::post_copying(std::unique_ptr<Transfer> transfer, const WaitingSend& send) {
   Transfer& posted = *transfer;
+  const std::size_t length = posted.layout.length;
   adopt(std::move(transfer), *send.request);
   WaitingSend waiting = send;
   waiting.state = WaitingSend::State::copying;
   order_.add(waiting);
   start(posted);
-  mail(posted);
-  engine_.after_submit(posted.layout.length);
+  mail(posted);  // it may be gone now
+  engine_.after_submit(length);
 }
 
 /// Posts a send whose data needs no copy. It waits if an earlier one does.
