@@ -6,8 +6,6 @@
 //   device ─▶ device     the receiver's device copies out of the sender's memory; else as the next two together
 //   device ─▶ host       the sender's device copies to pinned host memory
 //   host ─▶ device       the receiver's device copies from pinned host memory
-#include <stdexcept>
-
 #include "floor.hpp"
 #include "gpu.hpp"
 

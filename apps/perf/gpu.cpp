@@ -8,9 +8,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <stdexcept>
 #include <string>
+
+#include "line_array.hpp"
 
 namespace canele::perf {
 namespace {
@@ -20,7 +21,6 @@ using Pointer = std::uint64_t;
 using Context = void*;
 using Stream = void*;
 constexpr unsigned managed_global = 1, host_portable = 1, stream_non_blocking = 1, ipc_lazy_peer_access = 1;
-constexpr std::align_val_t line{64};
 
 Pointer pointer_of(const void* memory) { return reinterpret_cast<Pointer>(memory); }
 
@@ -149,13 +149,13 @@ MessageMemory::MessageMemory(MemoryKind kind, std::size_t size) : data_(nullptr,
     data_.reset(Gpu::get().allocate(kind, size));
     return;
   }
-  data_.reset(static_cast<std::byte*>(::operator new(size, line)));
+  data_.reset(AtLines<std::byte>().allocate(size));
   std::memset(data_.get(), 0x5a, size);
 }
 
 void MessageMemory::Free::operator()(std::byte* memory) const {
   if (kind == MemoryKind::host) {
-    ::operator delete(memory, line);
+    AtLines<std::byte>().deallocate(memory, 0);
   } else {
     Gpu::get().free(memory);
   }

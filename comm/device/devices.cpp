@@ -163,22 +163,25 @@ std::optional<Answer> Devices::multicast(const SendToPost& what, std::unique_ptr
                                          Request& request) {
   Layout layout;
   if (Answer answer = describe_send(what.data, &layout); answer.code != CANELE_OK) return answer;
-  WaitingSend waiting{&what.session, every_rank, what.tag, &request, multicast.get()};
-  if (!layout.on_device()) {
-    if (!order_.must_wait(what.session, every_rank, what.tag)) return std::nullopt;
-    prepare_send(request, what.session, engine_.rank, what.tag, what.data, what.header);
-    multicast.release()->request = &request;
-    count_waiting(what.session);
-    post_in_order(waiting);
-    return Answer{};
+  const WaitingSend waiting{&what.session, every_rank, what.tag, &request, multicast.get()};
+  std::unique_ptr<Transfer> transfer;
+  canele_data_t data = what.data;
+  if (layout.on_device()) {
+    CANELE_COVER(multicast_from_device);
+    transfer = make_transfer(std::move(layout), true);
+    if (Answer answer = take_staging(*transfer); answer.code != CANELE_OK) return answer;
+    data = transfer->data();
+  } else if (!order_.must_wait(what.session, every_rank, what.tag)) {
+    return std::nullopt;
   }
-  CANELE_COVER(multicast_from_device);
-  std::unique_ptr<Transfer> transfer = make_transfer(std::move(layout), true);
-  if (Answer answer = take_staging(*transfer); answer.code != CANELE_OK) return answer;
-  prepare_send(request, what.session, engine_.rank, what.tag, transfer->data(), what.header);
+  prepare_send(request, what.session, engine_.rank, what.tag, data, what.header);
   multicast.release()->request = &request;
   count_waiting(what.session);
-  post_copying(std::move(transfer), waiting);
+  if (transfer != nullptr) {
+    post_copying(std::move(transfer), waiting);
+  } else {
+    post_in_order(waiting);
+  }
   return Answer{};
 }
 

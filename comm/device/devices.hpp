@@ -80,9 +80,8 @@ struct Transfer : Staged, Mail {
   Imports::Mapping* mapping = nullptr;
   State state = State::posted;
   bool sends = false;
-  bool waits = false;   ///< for the event `layout.ready`; then begin() follows
-  bool failed = false;  ///< of a receive: its data could not be copied to the device
-  bool ended = false;   ///< the request no longer uses the staging memory
+  bool waits = false;  ///< for the event `layout.ready`; then begin() follows
+  bool ended = false;  ///< the request no longer uses the staging memory
 
   /// Returns the data of the request: that of the program, in staging memory.
   canele_data_t data() { return {layout.length, staging.base, nullptr, static_cast<Staged*>(this)}; }

@@ -7,7 +7,7 @@
 //
 //   allocation:  ├── offset ──┤row├─gap─┤row├─gap─┤row├──┤
 //
-// Any thread, without the engine's lock. What a peer has sent is checked by read().
+// Any thread, without the engine's lock. What a peer has sent is checked by read_exported().
 #pragma once
 
 #include <cstddef>

@@ -36,7 +36,7 @@ void drop(Multicast& multicast, int error) {
 bool Devices::may_publish(Staged& staged, Context&, Request& request, unsigned events) {
   auto& transfer = static_cast<Transfer&>(staged);
   if (transfer.state == Transfer::State::published) {
-    if (transfer.failed) request.status_error = CANELE_EDEVICE;
+    if (!transfer.sends && !transfer.error.empty()) request.status_error = CANELE_EDEVICE;
     return true;
   }
   if (transfer.sends && transfer.state != Transfer::State::staging) return true;
@@ -158,9 +158,9 @@ Answer Devices::copy_now(Layout&& layout, const StagingMemory& staging, CopyDire
   Transfer transfer;
   transfer.layout = std::move(layout);
   transfer.staging = staging;
-  transfer.waits = transfer.layout.ready != nullptr;
-  while (transfer.waits && !event_happened(transfer)) engine_.platform.yield();
-  if (transfer.error.empty()) begin_copies(transfer, transfer.layout.length, direction);
+  transfer.bytes = transfer.layout.length;
+  transfer.state = direction == CopyDirection::to_host ? Transfer::State::posted : Transfer::State::arrived;
+  start(transfer);
   while (!poll(transfer)) engine_.platform.yield();
   return transfer.error.empty() ? Answer{} : Answer{CANELE_EDEVICE, transfer.error};
 }
@@ -206,8 +206,6 @@ void Devices::finish_copies(Transfer& transfer) {
 void Devices::publish(Transfer& transfer) {
   Request& request = *transfer.request;
   engine_.lock_for_callback();
-  transfer.failed = !transfer.error.empty() && !transfer.sends;
-  if (transfer.failed) request.status_error = CANELE_EDEVICE;
   transfer.state = Transfer::State::published;
   if ((transfer.events & event::finalized) != 0) {
     transition(request, Request::Stage::idle);

@@ -34,7 +34,7 @@ struct WaitingSend {
   Session* session;
   int destination;  ///< every_rank: a multicast
   std::uint64_t tag;
-  Request* request = nullptr;      ///< of a send, or of a multicast of device memory
+  Request* request = nullptr;
   Multicast* multicast = nullptr;  ///< owned
   enum class State : std::uint8_t { copying, ready, leaving } state = State::ready;
   int error = 0;  ///< why its data could not be read
