@@ -133,7 +133,8 @@ class Engine final : public Context, public ltask::ProgressSource {
   }
   bool shares_core() const noexcept override {
     return progress.worker.shares_core() ||
-           (placement.no_core_for_worker && progress.on_demand.kind() != ltask::OnDemandProgress::Kind::off);
+           (placement.no_core_for_worker && progress.on_demand.kind() != ltask::OnDemandProgress::Kind::off) ||
+           (!oversubscribed && progress.waiters.heuristics.contended());
   }
   /// Tells the on-demand thread that a thread is about to wait and polls itself, so the on-demand thread leaves the
   /// drivers to it.

@@ -142,7 +142,8 @@ class Context {
   virtual void drop_packet(Rail& rail) CANELE_UNDER_LOCK = 0;
   /// Returns whether a worker polls beside the threads of the program.
   virtual bool worker_active() const = 0;
-  /// Returns whether background progress runs on a core that compute threads want, too.
+  /// Returns whether a polling thread of this rank shares its core with other threads of the program. Processor time
+  /// then counts more than latency.
   virtual bool shares_core() const = 0;
 
   // Of link/.
