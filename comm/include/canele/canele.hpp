@@ -4,9 +4,9 @@
 // exceptions instead of codes.
 //
 // Header only. A function of canele.h that this layer lacks can be called with native(). Beside it: <canele/post.hpp>,
-// <canele/one_sided.hpp>, <canele/collectives.hpp>, <canele/active.hpp>. Threads: as in canele.h, any thread may call
-// any function at any time; but one object is used by one thread at a time. Pitfall: a request contains its own memory,
-// so it can be neither copied nor moved. Destroying a pending request cancels it (a receive) and waits for it.
+// one_sided.hpp, collectives.hpp, active.hpp, device.hpp. Threads: as in canele.h, any thread may call any function at
+// any time; but one object is used by one thread at a time. Pitfall: a request contains its own memory, so it can be
+// neither copied nor moved. Destroying a pending request cancels it (a receive) and waits for it.
 //
 //     canele::engine engine;                         // joins the job
 //     canele::session session(engine, "mine");       // a name space for tags
