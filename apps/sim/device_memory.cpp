@@ -56,7 +56,7 @@ class SimMemory final : public drivers::Memory {
                                    std::span<const MemoryCopy> copies, void*) override {
     auto made = std::make_unique<SimCopy>();
     made->copies.assign(copies.begin(), copies.end());
-    made->polls = world_.dice_.under(6);
+    made->polls = world_.dice_.under(world_.dice_.under(8) == 0 ? 400 : 6);  // some last longer than a clear to send
     made->fails = direction == CopyDirection::within_devices && world_.dice_.under(16) == 0;
     for (const MemoryCopy& one : copies) {
       for (std::size_t row = 0; row < one.rows; ++row)

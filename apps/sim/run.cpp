@@ -67,6 +67,12 @@ void split_trees(std::uint64_t seed, WorldOptions* world) {
   if (dice.under(2) == 0) world->settings.emplace_back("CANELE_EXPERT_SPLIT_TREE=" + std::to_string(dice.under(4)));
 }
 
+/// Lets devices copy short messages in fragments, too. Uses dice of its own, as above.
+void cut_fragments(std::uint64_t seed, WorldOptions* world) {
+  Dice dice = Dice(seed).split(17);
+  world->settings.emplace_back("CANELE_EXPERT_GPU_FRAGMENT=" + std::to_string(1024 << dice.under(6)));
+}
+
 /// Makes packets carry checksums, and damages some of them. Uses dice of its own, as above.
 void check_sums(std::uint64_t seed, WorldOptions* world) {
   Dice dice = Dice(seed).split(11);
@@ -137,6 +143,7 @@ WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   choose_on_demand_progress(options.seed, &world);
   shuffle_tasks(options.seed, &world);
   if (options.workload == Workload::collectives) split_trees(options.seed, &world);
+  cut_fragments(options.seed, &world);
   if (options.faults.payload > 0) check_sums(options.seed, &world);
   if (options.workload == Workload::startup) make_start_hard(world, dice);
   return world;

@@ -65,6 +65,7 @@ enum class Setting : int {
   gpu,               ///< auto, cuda, off: whether addresses of messages may be device memory.
   gpu_library,       ///< file name of the device's library; "": the usual one.
   gpu_export_min,    ///< bytes from which a message may go from device to device.
+  gpu_fragment,      ///< bytes that a message of device memory copies and sends at a time, at least.
   gpu_staging,       ///< bytes of pinned memory that are kept for the next messages.
   samples,           ///< directory of what canele-perf sample measured; "": the user's cache; "off".
   hang_report,       ///< seconds without progress before a report on stuck operations is written; 0 never.

@@ -411,6 +411,16 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
               .values = "size, e.g. 64K"},
      .kind = SettingKind::size,
      .most = std::uint64_t{1} << 50},
+    {.info = {.name = "EXPERT_GPU_FRAGMENT",
+              .fallback = "512K",
+              .unit = "bytes",
+              .help = "Staged messages of GPU memory of at least twice this length go in fragments: one is copied "
+                      "between GPU and host while others are sent. A fragment has this length, or a 32nd of the "
+                      "message if that is more.",
+              .values = "size, e.g. 1M"},
+     .kind = SettingKind::size,
+     .least = 1024,
+     .most = std::uint64_t{1} << 50},
     {.info = {.name = "EXPERT_GPU_STAGING",
               .fallback = "64M",
               .unit = "bytes",

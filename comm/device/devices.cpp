@@ -100,6 +100,7 @@ Devices::Devices(Engine& engine, std::unique_ptr<drivers::Memory> memory)
       imports_(*memory_),
       staged_next_(static_cast<std::size_t>(engine.size)),
       least_exported_(engine.lifecycle.settings->number(Setting::gpu_export_min)),
+      fragment_(engine.lifecycle.settings->number(Setting::gpu_fragment)),
       order_(engine.platform) {
   task_.devices = this;
 }
@@ -111,8 +112,14 @@ std::unique_ptr<Transfer> Devices::make_transfer(Layout&& layout, bool sends) {
   transfer->may_publish = Devices::may_publish;
   transfer->ended_publishing = Devices::ended;
   transfer->devices = this;
+  transfer->fail = Devices::fail;
+  transfer->arrived = Devices::arrived;
   transfer->layout = std::move(layout);
+  transfer->waits = transfer->layout.ready != nullptr;
   transfer->sends = sends;
+  // Copies cost some microseconds each beside their bytes. So long messages have longer fragments, not many more.
+  constexpr std::size_t most_fragments = 32;
+  transfer->fragment = std::max(fragment_, transfer->layout.length / most_fragments);
   return transfer;
 }
 
@@ -137,6 +144,7 @@ std::optional<Answer> Devices::send(const SendToPost& what, Request& request) {
     transfer = make_transfer(std::move(layout), true);
     if (!export_to(what, *transfer)) {
       if (Answer answer = take_staging(*transfer); answer.code != CANELE_OK) return answer;
+      transfer->in_fragments = transfer->layout.length >= 2 * transfer->fragment;
     }
     data = transfer->data();
   }
@@ -148,8 +156,9 @@ std::optional<Answer> Devices::send(const SendToPost& what, Request& request) {
   request.synchronous = what.synchronous;
   request.item.priority = what.priority;
   count_waiting(what.session);
-  request.rendezvous = transfer != nullptr && transfer->state == Transfer::State::exported;
-  const bool may_leave = transfer == nullptr || (request.rendezvous && transfer->layout.ready == nullptr);
+  const bool exported = transfer != nullptr && transfer->state == Transfer::State::exported;
+  request.rendezvous = exported || (transfer != nullptr && transfer->in_fragments);
+  const bool may_leave = transfer == nullptr || (exported && transfer->layout.ready == nullptr);
   if (!may_leave) {
     post_copying(std::move(transfer), waiting);
   } else {
@@ -197,6 +206,7 @@ void Devices::adopt(std::unique_ptr<Transfer> transfer, Request& request) {
   mark_staged(request);
   transfer.release()->request = &request;
   transfers_.fetch_add(1, std::memory_order_relaxed);
+  engine_.counters.add_shared(Counter::device_messages);
 }
 
 /// Waits for the event of a send, and begins to copy its data to staging memory. It is posted when its data is there.
@@ -208,7 +218,7 @@ void Devices::post_copying(std::unique_ptr<Transfer> transfer, const WaitingSend
   waiting.state = WaitingSend::State::copying;
   order_.add(waiting);
   start(posted);
-  mail(posted);  // it may be gone now
+  mail(posted, 0);  // it may be gone now
   engine_.after_submit(length);
 }
 

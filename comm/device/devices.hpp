@@ -15,17 +15,23 @@
 //
 // If the receiver cannot do that, it asks for a stream, and the sender copies its data to staging memory then.
 //
+// A long staged message goes in fragments. The send leaves when the first one is in staging memory, and goes on as
+// others are. The receiver copies to its device what has come:
+//
+//   sender's device ─copy─▶ │f3│f2│f1│ ─stream─▶ │f0│ ─copy─▶ receiver's device
+//
 // Threading: posts are made by any thread, without the engine's lock. One task at a time, on any thread that makes
 // progress, begins the copies of receives and looks at the events. It waits for nothing.
 //
 // Pitfalls: no call into a device's library may be made under the engine's lock, since it may enter the kernel.
 // may_publish() runs under the lock: it only leaves mail for the task.
 //
-// Rejected: sending the envelope of a staged message before its data is there. A receiver that has matched it would see
-// an error of the sender's device.
+// Rejected: sending the envelope of a staged message before any of its data is there. A receiver that has matched it
+// would see most errors of the sender's device.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -61,28 +67,57 @@ struct Transfer : Staged, Mail {
   enum class State : std::uint8_t {
     posted,    ///< the data of a send is being read, or has been; a receive waits for its message
     exported,  ///< the data of a send stays on its device
-    staging,   ///< the same, but the receiver wants a stream: the data is being read
+    staging,   ///< the receiver wants a stream of data that was exported: it is being read
     getting,   ///< a device copies the data of a receive from the sender's
     arrived,   ///< the data of a receive is in staging memory, or being copied from there
     published  ///< its end may be published
+  };
+
+  /// What the task is told.
+  enum News : std::uint8_t {
+    in_mailbox = 1,
+    goes_on = 2,   ///< `state` has changed: begin() is next
+    has_ended = 4  ///< the request no longer uses the staging memory
+  };
+  /// A copy under way. `begin`: all data before this byte is copied once the copies before it have ended.
+  struct Copy {
+    drivers::PendingCopy* pending;
+    std::size_t begin;
   };
 
   class Devices* devices = nullptr;
   Request* request = nullptr;
   Layout layout;
   StagingMemory staging;
-  std::vector<drivers::PendingCopy*> copies;
-  std::string error;
-  std::size_t bytes = 0;  ///< of a receive: what has arrived
-  unsigned events = 0;    ///< those that were held back, to be published
-  ExportedData exported;  ///< of a send
-  DeviceGet wanted{};     ///< of a receive that is `getting`
-  Imports::Mapping* mapping = nullptr;
-  State state = State::posted;
+  std::size_t fragment = 0;  ///< bytes
   bool sends = false;
-  bool waits = false;  ///< for the event `layout.ready`; then begin() follows
-  bool ended = false;  ///< the request no longer uses the staging memory
 
+  // Under the engine's lock.
+  State state = State::posted;  ///< the task reads it after `goes_on`
+  std::size_t bytes = 0;        ///< of a receive: what has arrived, once it is `arrived`
+  unsigned events = 0;          ///< those that were held back, to be published
+  bool copying = false;         ///< of a send that has left: its device reads its data
+  ExportedData exported;        ///< of a send
+  DeviceGet wanted{};           ///< of a receive that is `getting`
+
+  // Of the thread that posts, then of the task.
+  std::deque<Copy> copies;
+  std::size_t begun = 0;  ///< bytes whose copies have begun
+  std::string error;
+  Imports::Mapping* mapping = nullptr;
+  bool waits = false;         ///< for the event `layout.ready`
+  bool begins = false;        ///< begin() follows that event
+  bool has_left = false;      ///< of a send: it may be sent, though data is being read
+  bool in_fragments = false;  ///< of a send
+  bool complete = false;      ///< of a receive: no more data will arrive
+  bool listed = false;        ///< in Devices::copying_
+
+  std::atomic<std::size_t> there{0};  ///< of a receive: bytes in staging memory
+  std::size_t told = 0;               ///< the same, as the thread knows that brings them
+  std::atomic<std::uint8_t> news{0};
+
+  /// Returns how many bytes, from the first on, have been copied.
+  std::size_t copied() const { return copies.empty() ? begun : copies.front().begin; }
   /// Returns the data of the request: that of the program, in staging memory.
   canele_data_t data() { return {layout.length, staging.base, nullptr, static_cast<Staged*>(this)}; }
 };
@@ -128,11 +163,17 @@ class Devices {
   void start(Transfer& transfer);
   void begin(Transfer& transfer);
   bool event_happened(Transfer& transfer);
-  void begin_copies(Transfer& transfer, std::size_t bytes, drivers::CopyDirection direction);
-  void copy_host_pieces(const Transfer& transfer, std::size_t bytes, drivers::CopyDirection direction);
-  void mail(Transfer& transfer);
+  void begin_fragments(Transfer& transfer);
+  void begin_arrived(Transfer& transfer);
+  void begin_copies(Transfer& transfer, std::size_t end, drivers::CopyDirection direction, void* copied);
+  void mail(Transfer& transfer, std::uint8_t news);
   void serve();
   void take_mail(Transfer& transfer);
+  void list(Transfer& transfer);
+  bool step(Transfer& transfer);
+  bool step_send(Transfer& transfer);
+  bool let_leave(Transfer& transfer, bool idle);
+  bool send_further(Transfer& transfer, bool idle);
   bool poll(Transfer& transfer);
   void finish_copies(Transfer& transfer);
   void publish(Transfer& transfer);
@@ -145,12 +186,13 @@ class Devices {
   bool export_to(const SendToPost& send, Transfer& transfer);
   bool peer_takes_exports(int rank);
   void begin_staging(Transfer& transfer);
-  void finish_staging(Transfer& transfer);
   void begin_get(Transfer& transfer);
   void finish_get(Transfer& transfer);
   static void stage(Staged& staged) CANELE_UNDER_LOCK;
   static void get(Staged& staged, const DeviceGet& get) CANELE_UNDER_LOCK;
 
+  static void fail(Staged& staged) CANELE_UNDER_LOCK;
+  static void arrived(Staged& staged, std::uint64_t bytes);
   static bool may_publish(Staged& staged, Context& context, Request& request, unsigned events) CANELE_UNDER_LOCK;
   static void ended(Staged& staged) CANELE_UNDER_LOCK;
 
@@ -160,7 +202,7 @@ class Devices {
   Imports imports_;                                      ///< of the task alone
   std::set<int> not_imported_;                           ///< of the task alone: ranks whose memory could not be mapped
   std::vector<std::uint8_t> staged_next_ CANELE_LOCKED;  ///< by rank: so many of the next sends to it are staged
-  const std::size_t least_exported_;
+  const std::size_t least_exported_, fragment_;
   SendOrder order_;
   Mailbox mailbox_;
   struct Task : ltask::Task {

@@ -3,10 +3,9 @@
 // Messages that go from device to device, within a host: the sender exports its memory, and a device of the receiver
 // copies from it. The receiver may also want a stream, because its buffer is elsewhere, or the memory cannot be shared.
 //
-//   exported ──FIN──▶ published        exported ──CTS──▶ staging ──(event)──▶ posted: an ordinary send
+//   exported ──FIN──▶ published        exported ──CTS──▶ staging: sent in fragments
 //   posted ──matched──▶ getting ──(event)──▶ published, or posted: asks for a stream
 #include "comm/device/devices.hpp"
-#include "comm/rendezvous/rendezvous.hpp"
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::device {
@@ -29,6 +28,7 @@ bool Devices::export_to(const SendToPost& send, Transfer& transfer) {
   if (!export_data(*memory_, transfer.layout, &transfer.exported)) return false;
   transfer.key = transfer.exported.bytes();
   transfer.stage = Devices::stage;
+  transfer.available = 0;
   transfer.state = Transfer::State::exported;
   return true;
 }
@@ -52,35 +52,17 @@ void Devices::stage(Staged& staged) {
   auto& transfer = static_cast<Transfer&>(staged);
   CANELE_COVER(device_data_staged_when_asked);
   transfer.key = {};
+  transfer.copying = true;
   transfer.state = Transfer::State::staging;
   transfer.devices->staged_next_[static_cast<std::size_t>(transfer.request->rank)] = staged_at_once;
-  transfer.devices->mail(transfer);
+  transfer.devices->mail(transfer, Transfer::goes_on);
 }
 
 void Devices::begin_staging(Transfer& transfer) {
+  transfer.in_fragments = transfer.has_left = true;
   const Answer answer = take_staging(transfer);
   transfer.error = answer.why;
-  if (answer.code == CANELE_OK) begin_copies(transfer, transfer.layout.length, CopyDirection::to_host);
-}
-
-void Devices::finish_staging(Transfer& transfer) {
-  Request& request = *transfer.request;
-  engine_.lock_for_callback();
-  const bool has_ended = transfer.events != 0;  // its peer has failed meanwhile
-  if (has_ended) CANELE_COVER_RARE(device_send_ended_while_staging);
-  if (!has_ended) {
-    Peer& peer = engine_.peer(request.rank);
-    transfer.state = Transfer::State::posted;
-    request.data.base = transfer.staging.base;
-    if (transfer.error.empty()) {
-      rendezvous::send_stream(engine_, peer, request);
-    } else {
-      rendezvous::fail_send(engine_, peer, request);
-    }
-  }
-  engine_.unlock();
-  if (has_ended) return publish(transfer);
-  engine_.after_submit();
+  if (answer.code == CANELE_OK) begin_fragments(transfer);
 }
 
 // ---- receive --------------------------------------------------------------------------------------------------------
@@ -90,7 +72,7 @@ void Devices::get(Staged& staged, const DeviceGet& get) {
   auto& transfer = static_cast<Transfer&>(staged);
   transfer.wanted = get;
   transfer.state = Transfer::State::getting;
-  transfer.devices->mail(transfer);
+  transfer.devices->mail(transfer, Transfer::goes_on);
 }
 
 void Devices::begin_get(Transfer& transfer) {
@@ -102,7 +84,8 @@ void Devices::begin_get(Transfer& transfer) {
   if (transfer.mapping == nullptr) return;
   const Piece from{transfer.mapping->base + data.memory.offset, data.width, data.rows, data.pitch, 0, 0};
   const auto copies = transfer.layout.copies_from(from, wanted.length);
-  transfer.copies.push_back(memory_->begin_copy(place, CopyDirection::within_devices, copies, transfer.layout.copied));
+  transfer.copies.push_back(
+      {memory_->begin_copy(place, CopyDirection::within_devices, copies, transfer.layout.copied), 0});
 }
 
 /// Ends the copy. If it has failed, the floors below ask for a stream.
@@ -112,13 +95,16 @@ void Devices::finish_get(Transfer& transfer) {
   const bool failed = !transfer.error.empty();
   if (failed) {
     CANELE_COVER(device_get_failed_and_streams);
+    engine_.counters.add_shared(Counter::device_gets_failed);
   } else {
     CANELE_COVER(device_has_got_data);
+    engine_.counters.add_shared(Counter::device_bytes_direct, wanted.length);
   }
   if (failed && not_imported_.insert(wanted.rank).second)
     engine_.log(LogLevel::info, "device memory of rank " + std::to_string(wanted.rank) +
                                     " goes through host memory: " + transfer.error);
   transfer.error.clear();
+  transfer.complete = !failed;
   transfer.state = failed ? Transfer::State::posted : Transfer::State::published;
   *wanted.status = failed ? drivers::Status::failed : drivers::Status::ok;
   engine_.submit(*wanted.done);  // the transfer may be gone now

@@ -155,24 +155,24 @@ bool Layout::extend_last(const Piece& piece) {
   return true;
 }
 
-std::vector<drivers::MemoryCopy> Layout::copies(int place, std::byte* staging, std::size_t bytes,
+std::vector<drivers::MemoryCopy> Layout::copies(int place, std::byte* staging, const Range& part,
                                                 drivers::CopyDirection direction) const {
   std::vector<drivers::MemoryCopy> all;
-  const auto add_rows = [&](std::byte* there, std::byte* here, const Piece& piece, std::size_t width,
-                            std::size_t rows) {
-    if (direction == drivers::CopyDirection::to_host) {
-      all.push_back({here, there, width, rows, piece.width, piece.pitch});
-    } else {
-      all.push_back({there, here, width, rows, piece.pitch, piece.width});
-    }
-  };
   for (const Piece& piece : pieces) {
-    if (piece.place != place || piece.offset >= bytes) continue;
-    const std::size_t count = std::min(piece.width * piece.rows, bytes - piece.offset);
-    const std::size_t rows = count / piece.width, rest = count % piece.width;
-    std::byte* const here = staging + piece.offset;
-    if (rows != 0) add_rows(piece.base, here, piece, piece.width, rows);
-    if (rest != 0) add_rows(piece.base + rows * piece.pitch, here + rows * piece.width, piece, rest, 1);
+    const std::size_t piece_end = piece.offset + piece.width * piece.rows;
+    if (piece.place != place || piece.offset >= part.end || piece_end <= part.begin) continue;
+    const std::size_t end = std::min(piece_end, part.end) - piece.offset;
+    for (Walk walk{&piece, std::max(piece.offset, part.begin) - piece.offset}; walk.at < end;) {
+      const std::size_t width = std::min(walk.left_in_row(), end - walk.at);
+      const std::size_t rows = width == piece.width ? (end - walk.at) / width : 1;
+      std::byte *const here = staging + piece.offset + walk.at, *const there = walk.address();
+      if (direction == drivers::CopyDirection::to_host) {
+        all.push_back({here, there, width, rows, piece.width, piece.pitch});
+      } else {
+        all.push_back({there, here, width, rows, piece.pitch, piece.width});
+      }
+      walk.at += width * rows;
+    }
   }
   return all;
 }

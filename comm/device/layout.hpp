@@ -33,6 +33,11 @@ struct Piece {
   int place = -1;          ///< index in Layout::places; -1: host memory
 };
 
+/// Bytes of a message, from `begin` up to `end`.
+struct Range {
+  std::size_t begin, end;
+};
+
 class Layout {
  public:
   /// Describes the data of a message. memory: nullptr if the process has no device.
@@ -44,8 +49,8 @@ class Layout {
     return places.size() == 1 &&
            std::all_of(pieces.begin(), pieces.end(), [](const Piece& piece) { return piece.place == 0; });
   }
-  /// Returns the copies between the first `length` bytes of the message and `staging`, for the pieces of one place.
-  std::vector<drivers::MemoryCopy> copies(int place, std::byte* staging, std::size_t length,
+  /// Returns the copies between a part of the message and the same part of `staging`, for the pieces of one place.
+  std::vector<drivers::MemoryCopy> copies(int place, std::byte* staging, const Range& part,
                                           drivers::CopyDirection direction) const;
 
   /// Returns the copies of the first `length` bytes of the message from rows of width `from.width`, `from.pitch` apart.

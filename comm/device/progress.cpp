@@ -7,6 +7,7 @@
 #include "comm/device/devices.hpp"
 #include "comm/multicast/state.hpp"
 #include "comm/protocol/send.hpp"
+#include "comm/rendezvous/rendezvous.hpp"
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::device {
@@ -39,13 +40,14 @@ bool Devices::may_publish(Staged& staged, Context&, Request& request, unsigned e
     if (!transfer.sends && !transfer.error.empty()) request.status_error = CANELE_EDEVICE;
     return true;
   }
-  if (transfer.sends && transfer.state != Transfer::State::staging) return true;
+  if (transfer.sends && !transfer.copying) return true;
   if (!transfer.sends && transfer.state != Transfer::State::arrived) {
     const bool has_data = request.status_error == CANELE_OK || request.status_error == CANELE_ETRUNC;
     transfer.bytes = has_data ? std::min<std::size_t>(request.status_length, request.data.length) : 0;
-    transfer.state = transfer.bytes != 0 ? Transfer::State::arrived : Transfer::State::published;
-    if (transfer.bytes == 0) return true;
-    transfer.devices->mail(transfer);
+    const bool uses_device = transfer.bytes != 0 || transfer.told != 0;
+    transfer.state = uses_device ? Transfer::State::arrived : Transfer::State::published;
+    if (!uses_device) return true;
+    transfer.devices->mail(transfer, Transfer::goes_on);
   }
   transfer.events |= events;
   if (events == event::received) CANELE_COVER(device_receive_relays);
@@ -58,13 +60,31 @@ bool Devices::may_publish(Staged& staged, Context&, Request& request, unsigned e
 
 void Devices::ended(Staged& staged) {
   auto& transfer = static_cast<Transfer&>(staged);
-  transfer.ended = true;
-  transfer.devices->mail(transfer);
+  transfer.devices->mail(transfer, Transfer::has_ended);
+}
+
+/// Ends a send whose device has failed, and that has paused.
+void Devices::fail(Staged& staged) {
+  const auto& transfer = static_cast<Transfer&>(staged);
+  CANELE_COVER_RARE(device_failed_after_send_left);
+  Engine& engine = transfer.devices->engine_;
+  rendezvous::fail_send(engine, engine.peer(transfer.request->rank), *transfer.request);
+}
+
+/// Handles that the beginning of the data of a receive is in staging memory. Any thread, also under the lock.
+void Devices::arrived(Staged& staged, std::uint64_t bytes) {
+  auto& transfer = static_cast<Transfer&>(staged);
+  if (bytes < transfer.told + transfer.fragment) return;
+  transfer.told = bytes;
+  transfer.there.store(bytes, std::memory_order_release);  // with begin_arrived()
+  transfer.devices->mail(transfer, 0);
 }
 
 /// Leaves a transfer to the task. Any thread, also under the lock.
-void Devices::mail(Transfer& transfer) {
-  if (!mailbox_.put(transfer)) return;
+void Devices::mail(Transfer& transfer, std::uint8_t news) {
+  // Pairs with the exchange of take_mail(), which comes after this if the transfer is in the mailbox already.
+  const std::uint8_t before = transfer.news.fetch_or(news | Transfer::in_mailbox, std::memory_order_acq_rel);
+  if ((before & Transfer::in_mailbox) != 0 || !mailbox_.put(transfer)) return;
   task_.prepare([](ltask::Task& task) { static_cast<Task&>(task).devices->serve(); });
   engine_.tasks.submit(task_);
 }
@@ -80,13 +100,10 @@ void Devices::serve() {
   }
   int polled = 0;
   for (std::size_t left = copying_.size(); left > 0 && polled < most_polled; --left, ++polled) {
-    Transfer* const transfer = copying_.front();
+    Transfer& transfer = *copying_.front();
     copying_.pop_front();
-    if (poll(*transfer)) {
-      finish_copies(*transfer);
-    } else {
-      copying_.push_back(transfer);  // another one may be ready: copies wait for events of the program
-    }
+    transfer.listed = false;
+    if (!step(transfer)) list(transfer);  // behind the others: its copies may wait for an event of the program
   }
   release_sends();
   if ((copying_.empty() && mailbox_.end()) || stopped_.load(std::memory_order_relaxed)) return;
@@ -96,48 +113,74 @@ void Devices::serve() {
 }
 
 void Devices::take_mail(Transfer& transfer) {
-  if (transfer.ended) return free(transfer);
-  if (!transfer.sends || transfer.state == Transfer::State::staging) start(transfer);  // else its post has done so
-  copying_.push_back(&transfer);
+  const std::uint8_t news = transfer.news.exchange(0, std::memory_order_acq_rel);  // with mail()
+  if ((news & Transfer::has_ended) != 0) return free(transfer);
+  if ((news & Transfer::goes_on) != 0) start(transfer);
+  list(transfer);
+}
+
+void Devices::list(Transfer& transfer) {
+  if (!std::exchange(transfer.listed, true)) copying_.push_back(&transfer);
 }
 
 /// Begins the copies of a transfer, or makes it wait for its event.
 void Devices::start(Transfer& transfer) {
-  transfer.waits = transfer.layout.ready != nullptr;
+  transfer.complete = true;
+  transfer.begins = transfer.waits;
   if (!transfer.waits) begin(transfer);
 }
 
 void Devices::begin(Transfer& transfer) {
   switch (transfer.state) {
     case Transfer::State::posted:
-      return begin_copies(transfer, transfer.layout.length, CopyDirection::to_host);
+      return begin_fragments(transfer);
     case Transfer::State::staging:
       return begin_staging(transfer);
     case Transfer::State::getting:
       return begin_get(transfer);
     case Transfer::State::arrived:
-      return begin_copies(transfer, transfer.bytes, CopyDirection::to_device);
+      if (transfer.begun < transfer.bytes)
+        begin_copies(transfer, transfer.bytes, CopyDirection::to_device, transfer.layout.copied);
+      return;
     case Transfer::State::exported:
     case Transfer::State::published:
       break;  // there is nothing to copy
   }
 }
 
-/// Copies the pieces in host memory, and begins the copies between devices and staging memory. Errors come out of
-/// poll().
-void Devices::begin_copies(Transfer& transfer, std::size_t bytes, CopyDirection direction) {
-  const Layout& layout = transfer.layout;
-  copy_host_pieces(transfer, bytes, direction);
-  for (std::size_t i = 0; i < layout.places.size(); ++i) {
-    const auto copies = layout.copies(static_cast<int>(i), transfer.staging.base, bytes, direction);
-    const bool last = i + 1 == layout.places.size();
-    transfer.copies.push_back(memory_->begin_copy(layout.places[i], direction, copies, last ? layout.copied : nullptr));
-  }
+/// Begins to copy the data of a send to staging memory, or its next fragments. Few are under way at a time, so that
+/// copies of other messages do not wait for all of them.
+void Devices::begin_fragments(Transfer& transfer) {
+  constexpr std::size_t most_under_way = 4;
+  const std::size_t length = transfer.layout.length;
+  const std::size_t step = transfer.in_fragments ? transfer.fragment : length;
+  while (transfer.begun < length && transfer.copies.size() < most_under_way)
+    begin_copies(transfer, std::min(transfer.begun + step, length), CopyDirection::to_host, nullptr);
 }
 
-void Devices::copy_host_pieces(const Transfer& transfer, std::size_t bytes, CopyDirection direction) {
-  for (const drivers::MemoryCopy& one : transfer.layout.copies(-1, transfer.staging.base, bytes, direction))
+/// Begins to copy to the device what has arrived of a receive, while more arrives.
+void Devices::begin_arrived(Transfer& transfer) {
+  const std::size_t there = transfer.there.load(std::memory_order_acquire);  // with arrived(): the data is there
+  if (transfer.waits || there <= transfer.begun) return;
+  CANELE_COVER(device_copies_while_data_arrives);
+  begin_copies(transfer, there, CopyDirection::to_device, nullptr);
+}
+
+/// Copies the next bytes, up to `end`: those in host memory by the processor. Begins the copies between devices and
+/// staging memory, whose errors come out of poll(). copied: an event to be recorded behind them; nullptr: none.
+void Devices::begin_copies(Transfer& transfer, std::size_t end, CopyDirection direction, void* copied) {
+  const Layout& layout = transfer.layout;
+  const Range part{transfer.begun, end};
+  for (const drivers::MemoryCopy& one : layout.copies(-1, transfer.staging.base, part, direction))
     drivers::copy_by_processor(one);
+  for (std::size_t i = 0; i < layout.places.size(); ++i) {
+    const auto copies = layout.copies(static_cast<int>(i), transfer.staging.base, part, direction);
+    void* const last = i + 1 == layout.places.size() ? copied : nullptr;
+    if (copies.empty() && last == nullptr) continue;
+    transfer.copies.push_back({memory_->begin_copy(layout.places[i], direction, copies, last), part.begin});
+  }
+  transfer.begun = end;
+  engine_.counters.add_shared(Counter::device_bytes_staged, part.end - part.begin);
 }
 
 Answer Devices::copy(const canele_data_t& to, const canele_data_t& from) {
@@ -160,6 +203,7 @@ Answer Devices::copy_now(Layout&& layout, const StagingMemory& staging, CopyDire
   transfer.staging = staging;
   transfer.bytes = transfer.layout.length;
   transfer.state = direction == CopyDirection::to_host ? Transfer::State::posted : Transfer::State::arrived;
+  transfer.waits = transfer.layout.ready != nullptr;
   start(transfer);
   while (!poll(transfer)) engine_.platform.yield();
   return transfer.error.empty() ? Answer{} : Answer{CANELE_EDEVICE, transfer.error};
@@ -179,22 +223,83 @@ bool Devices::event_happened(Transfer& transfer) {
 bool Devices::poll(Transfer& transfer) {
   if (transfer.waits) {
     if (!event_happened(transfer)) return false;
-    if (transfer.error.empty()) begin(transfer);
+    if (std::exchange(transfer.begins, false) && transfer.error.empty()) begin(transfer);
   }
   while (!transfer.copies.empty()) {
     std::string error;
-    const CopyState state = memory_->poll(transfer.copies.back(), &error);
+    const CopyState state = memory_->poll(transfer.copies.front().pending, &error);
     if (state == CopyState::pending) return false;
     if (state == CopyState::failed && transfer.error.empty()) transfer.error = error;
-    transfer.copies.pop_back();
+    transfer.copies.pop_front();
   }
   return true;
+}
+
+/// Looks at the copies of a transfer, and does what follows. Returns true if the next step comes with mail.
+bool Devices::step(Transfer& transfer) {
+  const bool idle = poll(transfer);
+  if (transfer.in_fragments) return step_send(transfer);
+  if (!transfer.sends && !transfer.complete) {
+    begin_arrived(transfer);
+    return !transfer.waits && transfer.copies.empty();
+  }
+  if (idle) finish_copies(transfer);
+  return idle;
+}
+
+/// Likewise for a send in fragments.
+bool Devices::step_send(Transfer& transfer) {
+  if (transfer.waits) return false;
+  if (transfer.error.empty()) begin_fragments(transfer);
+  const bool idle = transfer.copies.empty();
+  if (!transfer.error.empty() && !idle) return false;  // the device still writes to the staging memory
+  if (!transfer.has_left) return let_leave(transfer, idle);
+  const bool has_more = transfer.error.empty() && transfer.copied() > transfer.available;
+  return (idle || has_more) && send_further(transfer, idle);
+}
+
+/// Lets a send leave whose first fragment is in staging memory. Returns true if all of it is.
+bool Devices::let_leave(Transfer& transfer, bool idle) {
+  if (idle) {
+    transfer.in_fragments = false;
+    transfer.available = Staged::whole;
+    finish_copies(transfer);
+  } else if (transfer.copied() != 0) {
+    CANELE_COVER(device_send_leaves_early);
+    transfer.has_left = transfer.copying = true;
+    transfer.available = transfer.copied();
+    order_.copied(*transfer.request, CANELE_OK);
+  }
+  return idle;
+}
+
+/// Sends what else has been copied. Ends the copies if they are `idle`; returns whether that is so.
+bool Devices::send_further(Transfer& transfer, bool idle) {
+  Request& request = *transfer.request;
+  const bool has_failed = !transfer.error.empty();
+  if (has_failed) engine_.log(LogLevel::error, message_of(transfer) + transfer.error);
+  engine_.lock_for_callback();
+  transfer.copying = !idle;
+  transfer.failed = has_failed;
+  if (!has_failed) transfer.available = transfer.copied();
+  const bool has_ended = transfer.events != 0;  // its peer has failed meanwhile
+  if (has_ended) CANELE_COVER_RARE(device_send_ended_while_copying);
+  if (!has_ended && transfer.granted_end != 0) {
+    request.data.base = transfer.staging.base;
+    rendezvous::send_further(engine_, engine_.peer(request.rank), request);
+  }
+  engine_.unlock();
+  if (has_ended && idle) {
+    publish(transfer);
+  } else {
+    engine_.after_submit();
+  }
+  return idle;
 }
 
 void Devices::finish_copies(Transfer& transfer) {
   if (transfer.state == Transfer::State::getting) return finish_get(transfer);
   if (!transfer.error.empty()) engine_.log(LogLevel::error, message_of(transfer) + transfer.error);
-  if (transfer.state == Transfer::State::staging) return finish_staging(transfer);
   if (transfer.sends) {
     order_.copied(*transfer.request, transfer.error.empty() ? CANELE_OK : CANELE_EDEVICE);
   } else {

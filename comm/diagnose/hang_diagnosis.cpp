@@ -129,6 +129,8 @@ std::string stuck(const Report& report, const Report::Request& request) {
     case State::sends_data_rail_full:
     case State::in_packet:
       return takes_no_more(request);
+    case State::waits_for_device:
+      return "the device that holds the data of " + message_text(request) + " does not copy it";
     case State::sends_data:
     case State::waits_for_end:
     case State::waits_for_data:

@@ -62,6 +62,8 @@ std::string state_text(const Report::Request& request) {
       return "sends data, " + moved;
     case State::sends_data_rail_full:
       return "sends data, " + moved + ", rail full";
+    case State::waits_for_device:
+      return "sends data, " + moved + ", waits for its device to copy the rest";
     case State::waits_for_end:
       return "all data sent, waits for the end of transfer (FIN)";
     case State::waits_for_message:

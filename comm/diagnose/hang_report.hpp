@@ -32,6 +32,7 @@ struct HangReport {
     waits_for_match,
     sends_data,
     sends_data_rail_full,
+    waits_for_device,
     waits_for_end,
     // a receive
     waits_for_message,

@@ -8,6 +8,7 @@
 
 #include "comm/engine/engine.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
+#include "comm/state/staged.hpp"
 
 namespace canele::comm::hang {
 namespace {
@@ -99,6 +100,7 @@ State state_of_queued(const Peer& peer) {
 State state_of_named(const Peer& peer, const Request& request) {
   if (!request.rendezvous) return State::waits_for_match;
   if (request.copying) return State::copying;
+  if (is_short_of_data(request) && request.moved == request.expected) return State::waits_for_device;
   if (request.expected == 0) return State::waits_for_cts;
   if (request.moved == request.expected) return State::waits_for_end;
   return peer.rail->is_full() ? State::sends_data_rail_full : State::sends_data;

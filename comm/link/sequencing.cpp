@@ -14,6 +14,7 @@
 #include "comm/link/parse_chunks.hpp"
 #include "comm/link/queue.hpp"
 #include "comm/link/transmit.hpp"
+#include "comm/state/staged.hpp"
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::sequencing {
@@ -159,6 +160,7 @@ void restart(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK {
   }
   CANELE_COVER(stream_restarted);
   request.moved = request.expected = 0;
+  if (is_staged(request)) staged_of(request).granted_end = 0;
   link::send_control(context, peer, {.type = wire::Type::regrant, .tag = word_of(request.transfer_id)});
   request.transfer_id = Handle::none;
 }

@@ -51,6 +51,10 @@ enum class Counter : int {
   accesses_executed,  ///< one-sided operations of peers, with those that were rejected
   accesses_rejected,
   notifications_received,
+  device_messages,      ///< sends and receives of device memory
+  device_bytes_staged,  ///< bytes of them copied from or to staging memory
+  device_bytes_direct,  ///< bytes of them that a device has copied from another rank's
+  device_gets_failed,   ///< such copies that could not be made
   published_bytes_now,  ///< of this rank, see canele_publish
   exchanged_bytes_now,  ///< of all ranks, kept here
   lock_taken,           ///< submissions that ran at once.

@@ -8,6 +8,7 @@
 #include "comm/protocol/one_sided_origin.hpp"
 #include "comm/protocol/one_sided_reply.hpp"
 #include "comm/protocol/send.hpp"
+#include "comm/state/staged.hpp"
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::send_path {
@@ -45,6 +46,12 @@ void bulk_sent(Context& context, Peer& peer, Request& request, std::size_t bytes
   assert(request.moved <= request.expected);
   if (request.moved < request.expected) return;
   link::dequeue_bulk(peer, request);
+  if (is_short_of_data(request) && request.stage != Request::Stage::draining) {
+    CANELE_COVER(send_waits_for_device);
+    Staged& staged = staged_of(request);
+    if (staged.failed && !peer.holds(request)) staged.fail(staged);
+    return;
+  }
   if (request.needs_fin && request.stage != Request::Stage::draining) {  // a rail may still lose the bytes
     CANELE_COVER(stream_sent_without_fin);
     if (request.role == Request::InternalRole::child_send) context.forward_paused(request);

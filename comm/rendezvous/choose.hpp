@@ -35,6 +35,7 @@ struct SendFacts {
   std::uint64_t length = 0;
   bool copied = false;                 ///< the data lies in a segment that the peer reads already
   bool on_device = false;              ///< the data is in memory of a device, which devices of the peer can read
+  bool incomplete = false;             ///< a device has not copied all of the data to host memory
   bool read_elsewhere = false;         ///< a multicast: the destination takes the data from another rank
   bool part_of_other = false;          ///< the send belongs to a multicast, or is buffered
   bool remote_rtr = false;             ///< the receive is known: the peer has sent an RTR for it
@@ -70,6 +71,8 @@ struct Rule {
 inline constexpr Rule<SendFacts> send_rules[] = {
     {Scheme::device_get, "the data is in memory of a device that devices of the peer can read",
      [](const SendFacts& f) { return f.on_device; }},
+    {Scheme::stream, "the sender's device has not copied all of the data to host memory",
+     [](const SendFacts& f) { return f.incomplete; }},
     {Scheme::stream, "the destination of a multicast reads from another rank",
      [](const SendFacts& f) { return f.read_elsewhere && !f.copied; }},
     {Scheme::get, "the data lies in a segment that the peer reads", [](const SendFacts& f) { return f.copied; }},

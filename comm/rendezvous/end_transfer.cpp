@@ -17,14 +17,14 @@
 namespace canele::comm::rendezvous {
 namespace {
 
-/// Returns whether bytes of a transfer have come, or a driver may write some.
-bool has_begun(const Peer& peer, const Request& receive) {
-  if (receive.moved != 0) return true;
-  if (peer.rail_group == nullptr) return false;
-  const RailGroup& group = *peer.rail_group;
-  return group.ranges.contains(word_of(receive.handle)) ||
-         std::any_of(group.destinations.begin(), group.destinations.end(),
-                     [&](const OpenDestination& one) { return one.transfer_id == receive.handle; });
+/// Marks what drivers write of a transfer that ends early. Returns whether any does.
+bool mark_open(Peer& peer, Handle transfer_id) {
+  bool open = false;
+  if (peer.rail_group == nullptr) return open;
+  for (OpenDestination& one : peer.rail_group->destinations) {
+    if (one.transfer_id == transfer_id) open = one.sender_failed = true;
+  }
+  return open;
 }
 
 }  // namespace
@@ -65,7 +65,8 @@ Verdict on_fin(Context& context, Peer& peer, Handle handle, std::span<const std:
   const bool under_way =
       request != nullptr && !request->is_blocked() && (request->moved != request->expected || peer.holds(*request));
   if (request == nullptr || request->rank != peer.rank || !request->rendezvous || !request->announced() ||
-      (under_way && !request->needs_fin) || request->role == Request::InternalRole::child_send) {
+      ((under_way || is_short_of_data(*request)) && !request->needs_fin) ||
+      request->role == Request::InternalRole::child_send) {
     return Verdict::violation("an end of transfer names no send that waits for one");
   }
   if (under_way) {  // the rail has not given the last of its memory back
@@ -89,15 +90,25 @@ void fail_send(Context& context, Peer& peer, Request& request) {
 }
 
 Verdict on_transfer_failed(Context& context, Peer& peer, Handle transfer_id) {
-  Request* const request = context.transfers.find(transfer_id);
+  const Request* const request = context.transfers.find(transfer_id);
   if (request == nullptr || request->receive.peer != &peer || request->receive.sink != nullptr)
     return Verdict::violation("a failed transfer has not been asked for");
-  if (has_begun(peer, *request)) return Verdict::violation("a transfer fails after it has brought data");
+  end_failed_transfer(context, peer, transfer_id);
+  return Verdict::ok();
+}
+
+void end_failed_transfer(Context& context, Peer& peer, Handle transfer_id) {
+  Request* const request = context.transfers.find(transfer_id);
+  if (request == nullptr) return;
+  if (mark_open(peer, transfer_id)) {
+    CANELE_COVER_RARE(transfer_failed_while_rail_writes);
+    return;
+  }
   context.log(LogLevel::error, "receive from rank " + std::to_string(peer.rank) + ", tag " +
                                    std::to_string(request->status_tag) + ": the sender's device has failed");
+  if (peer.rail_group != nullptr) peer.rail_group->ranges.erase(word_of(transfer_id));
   context.transfers.remove(transfer_id);
   receive_path::fail_receive(context, *request, CANELE_EDEVICE);
-  return Verdict::ok();
 }
 
 }  // namespace canele::comm::rendezvous

@@ -94,6 +94,7 @@ void get_chunk(ltask::Task& task) {
   context.watch.moved();
   if (copy.status == drivers::Status::ok && copy.offset < copy.want) {
     CANELE_COVER(get_continues);
+    if (is_staged(*copy.request)) staged_of(*copy.request).arrived(staged_of(*copy.request), copy.offset);
     copy.prepare(get_chunk);
     context.tasks.submit(copy);
     return;

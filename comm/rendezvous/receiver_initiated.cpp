@@ -64,7 +64,7 @@ Request* unanswered(Context& context, const Peer& peer, Handle handle, std::uint
   const bool is_it = request != nullptr && request->rank == peer.rank && request->session->number == session &&
                      request->status_tag == tag && request->role == Request::InternalRole::none &&
                      request->stage == Request::Stage::moving && request->expected == 0 && !request->copying &&
-                     !is_on_device(*request);
+                     !is_incomplete(*request);
   return is_it ? request : nullptr;
 }
 
@@ -306,7 +306,7 @@ Verdict on_shared_copy(Context& context, Peer& peer, Handle handle, std::span<co
   if (!shares(context, peer)) return Verdict::ok();  // then the receiver copies all
   if (rtr.line >= peer.rail->lines.count) return Verdict::violation("a shared copy names a line that is not there");
   const ChunkClaims claims(peer.rail->lines.theirs[rtr.line], rtr.generation);
-  if (sent->copying || sent->is_blocked() || is_on_device(*sent) || sent->role != Request::InternalRole::none ||
+  if (sent->copying || sent->is_blocked() || is_incomplete(*sent) || sent->role != Request::InternalRole::none ||
       !claims.acquired()) {
     CANELE_COVER_RARE(share_not_joined);
     return Verdict::ok();

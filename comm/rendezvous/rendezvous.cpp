@@ -5,6 +5,7 @@
 #include "comm/rendezvous/rendezvous.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "comm/link/pacing.hpp"
 #include "comm/link/queue.hpp"
@@ -31,6 +32,8 @@ static void note_open(RailGroup& group, const OpenDestination& opened);
 static void bulk_arrived(Context& context, Request& request, Peer& peer, const BulkRange& range) CANELE_UNDER_LOCK;
 static bool note_arrived(RailGroup& group, Request& request, const BulkRange& range);
 static void on_bulk_progress(Context& context, Request& request, Peer& peer) CANELE_UNDER_LOCK;
+static bool is_granted(const Request& request);
+static void grant_staged(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
 static std::size_t rma_min_for(const Context& context, const Peer& peer);
 static bool is_awaited_operand(const Context& context, const Request& request);
 
@@ -129,7 +132,7 @@ Verdict on_cts(Context& context, Peer& peer, Handle handle, std::span<const std:
   wire::Cts cts;
   Request* request = context.sends.find(handle);
   if (!wire::take(payload, cts)) return Verdict::violation("a clear to send is too short");
-  const bool has_another = request != nullptr && !request->is_blocked() && request->expected != 0;
+  const bool has_another = request != nullptr && !request->is_blocked() && is_granted(*request);
   if (request == nullptr || request->rank != peer.rank || !request->rendezvous || has_another ||
       !request->announced() || request->role == Request::InternalRole::child_send) {
     return Verdict::violation("a clear to send names no send that waits for one");
@@ -145,13 +148,38 @@ Verdict on_cts(Context& context, Peer& peer, Handle handle, std::span<const std:
   request->transfer_id = cts.key;
   request->moved = cts.offset;
   request->expected = cts.offset + cts.length;
-  if (is_on_device(*request)) {
-    Staged& staged = staged_of(*request);
-    staged.stage(staged);
-    return Verdict::ok();
+  if (is_staged(*request)) {
+    grant_staged(context, peer, *request);
+  } else {
+    send_stream(context, peer, *request);
   }
-  send_stream(context, peer, *request);
   return Verdict::ok();
+}
+
+/// Returns whether a clear to send for a request is in force.
+static bool is_granted(const Request& request) {
+  return request.expected != 0 || (is_staged(request) && staged_of(request).granted_end != 0);
+}
+
+/// Sends what is available of the bytes that were asked for.
+static void grant_staged(Context& context, Peer& peer, Request& request) {
+  Staged& staged = staged_of(request);
+  staged.granted_end = std::exchange(request.expected, request.moved);
+  if (is_on_device(request)) staged.stage(staged);
+  send_further(context, peer, request);
+}
+
+void send_further(Context& context, Peer& peer, Request& request) {
+  Staged& staged = staged_of(request);
+  if (staged.granted_end == 0 || request.stage != Request::Stage::moving) return;
+  const std::uint64_t upto = std::min(staged.granted_end, staged.available);
+  if (upto > request.expected) {
+    request.expected = upto;
+    if (request.item.queued) return link::note_bytes_left(peer, request);
+    send_stream(context, peer, request);
+  } else if (staged.failed && request.moved == request.expected && !request.item.queued && !peer.holds(request)) {
+    staged.fail(staged);
+  }
 }
 
 void send_stream(Context& context, Peer& peer, Request& request) {
@@ -286,7 +314,10 @@ static bool note_arrived(RailGroup& group, Request& request, const BulkRange& ra
 static void on_bulk_progress(Context& context, Request& request, Peer& peer) {
   Sink* const sink = request.receive.sink;
   if (sink != nullptr) sink->on_progress(context, request);
-  if (request.moved != request.expected) return;
+  if (request.moved != request.expected) {
+    if (is_staged(request)) staged_of(request).arrived(staged_of(request), request.moved);
+    return;
+  }
   CANELE_COVER(stream_written);
   if (peer.rail_group != nullptr) pacing::transfer_ended(context, peer);
   context.transfers.remove(request.handle);
@@ -301,6 +332,8 @@ static void on_bulk_progress(Context& context, Request& request, Peer& peer) {
 void destination_closed(Context& context, Peer& peer, std::size_t index) {
   const OpenDestination destination = peer.rail_group->destinations[index];
   peer.rail_group->destinations.erase(peer.rail_group->destinations.begin() + static_cast<std::ptrdiff_t>(index));
+  if (destination.sender_failed && !peer.disconnected())
+    return end_failed_transfer(context, peer, destination.transfer_id);
   Request* request = peer.disconnected() ? context.transfers.find(destination.transfer_id) : nullptr;
   if (request != nullptr && request->receive.peer == &peer) {  // its end has waited for this destination only
     context.transfers.remove(destination.transfer_id);

@@ -40,9 +40,15 @@ Verdict on_fin(Context& context, Peer& peer, Handle handle, std::span<const std:
 
 /// Sends the bytes that a clear to send has asked for.
 void send_stream(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
+/// Handles that more of the data of a staged send is available, or never will be. Ends it if it has failed.
+void send_further(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
 /// Ends a send, after a clear to send, whose data its device could not read; and the receive.
 void fail_send(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
+/// Handles that the sender of a transfer could not read the rest of its data.
 Verdict on_transfer_failed(Context& context, Peer& peer, Handle transfer_id) CANELE_UNDER_LOCK;
+
+/// Ends a transfer whose sender could not read the rest of its data, once no driver writes any of it.
+void end_failed_transfer(Context& context, Peer& peer, Handle transfer_id) CANELE_UNDER_LOCK;
 
 /// Grants again what is missing of a transfer. Its sender has lost the rail that carried it.
 void on_regrant(Context& context, Peer& peer, Handle transfer_id) CANELE_UNDER_LOCK;

@@ -45,6 +45,7 @@ struct OpenDestination {
   Handle transfer_id;
   std::uint64_t begin = 0, end = 0;  ///< bytes of the message; no other destination has any of them
   bool asked_again = false;          ///< the sender has lost the rail: the transfer goes on once this is closed
+  bool sender_failed = false;        ///< the sender could not read the rest: the transfer ends once this is closed
 };
 
 struct RailGroup {

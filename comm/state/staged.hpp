@@ -12,6 +12,10 @@
 // The data of a send may stay where it is (`key`). A device of the receiver then copies it, or a clear to send makes
 // the owner copy it to staging memory.
 //
+// A send may leave when the first of its data is in staging memory. It pauses after what is there:
+//
+//   staging memory:  sent ────▶ Request.expected = available ─────▶ granted_end ──▶ length
+//
 // Threading: the functions are called under the engine's lock. None of them waits.
 #pragma once
 
@@ -43,11 +47,25 @@ struct Staged {
 
   /// Of a send: describes its data for devices of the receiver. Empty: the data is in staging memory.
   std::span<const std::byte> key;
-  /// Of a send with a key: begins to copy its data to staging memory, and ends the key. The owner calls
-  /// rendezvous::send_stream() when the data is there, or rendezvous::fail_send().
+  /// Of a send with a key: begins to copy its data to staging memory, and ends the key. Nothing is available then.
   void (*stage)(Staged& staged) = nullptr;
+  /// Of a send: bytes of its data that are in staging memory, from the first on. Where that changes, the owner calls
+  /// rendezvous::send_further().
+  std::uint64_t available = whole;
+  /// Of a send: where the bytes that a clear to send has asked for end. 0: none is in force.
+  std::uint64_t granted_end = 0;
+  /// Of a send: its device has failed, so the rest will not be available. It ends when it has paused.
+  bool failed = false;
+  /// Of a send that has failed: calls rendezvous::fail_send().
+  void (*fail)(Staged& staged) = nullptr;
+
+  /// Of a receive: the first `bytes` bytes are in staging memory, and more will come. Any thread, also without the
+  /// lock; one at a time.
+  void (*arrived)(Staged& staged, std::uint64_t bytes) = nullptr;
   /// Of a receive: begins to copy the data from the sender's device. nullptr: no device can do that.
   void (*get)(Staged& staged, const DeviceGet& get) = nullptr;
+
+  static constexpr std::uint64_t whole = ~std::uint64_t{0};
 };
 
 /// Returns what is known of a request whose word has staged_bit.
@@ -59,5 +77,13 @@ inline bool is_staged(const Request& request) {
 }
 /// Returns whether the data of a send is on a device, and not in the memory that Request.data names.
 inline bool is_on_device(const Request& send) { return is_staged(send) && !staged_of(send).key.empty(); }
+/// Returns whether some data of a send is not in the memory that Request.data names, or not yet.
+inline bool is_incomplete(const Request& send) {
+  return is_staged(send) && staged_of(send).available < send.data.length;
+}
+/// Returns whether a send would go on to the end of what was granted if more of its data were available.
+inline bool is_short_of_data(const Request& send) {
+  return is_staged(send) && staged_of(send).granted_end > send.expected;
+}
 
 }  // namespace canele::comm

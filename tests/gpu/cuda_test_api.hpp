@@ -57,7 +57,7 @@ using AllocationHandle = unsigned long long;
 // X(name, parameters): controls of the fake driver.
 //   fakeCudaFail        the next call of `function` but `skip` returns `error`; sticky: each call from then on
 //   fakeCudaCalls       number of calls of `function`; of all functions if it is nullptr
-//   fakeCudaHold        holds back all copies (1), or lets them go on (0)
+//   fakeCudaHold        holds back all copies but the next `hold` - 1, or lets them go on (0)
 //   fakeCudaHoldStream  the same for the work of one stream
 //   fakeCudaPageable    number of asynchronous copies with host memory that was not pinned
 //   fakeCudaPinnedBytes bytes of host memory that are pinned now

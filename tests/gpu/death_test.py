@@ -20,6 +20,8 @@ def run(options, seed):
     settings = {"CANELE_DRIVERS": options.driver, "CANELE_GPU": "cuda", "CANELE_EXPERT_GPU_LIBRARY": options.library,
                 "FAKE_CUDA_QUIET": "1", "FAKE_CUDA_NO_PAGEABLE": "1", "FAKE_CUDA_DELAY_US": "3000",
                 "FAKE_CUDA_SEED": str(seed)}
+    if seed % 2 == 0:  # long messages are copied and sent in fragments, within a host, too
+        settings |= {"CANELE_EXPERT_GPU_FRAGMENT": "8K", "FAKE_CUDA_NO_IPC": "1"}
     command = [str(BIN / "canele-run"), "--keep-going", "-n", str(RANKS)]
     for name, value in settings.items():
         command += ["-x", f"{name}={value}"]

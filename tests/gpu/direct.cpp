@@ -83,7 +83,9 @@ int run() {
   job = &made;
   direct = true;
   from_device_to_device();
+  if (receives()) EXPECT(counted("device_bytes_direct") != 0 && counted("device_gets_failed") == 0);
   through_host_after_all();
+  if (receives()) EXPECT(counted("device_gets_failed") != 0);
   fails_when_asked();
   job->barrier();
   return made.end();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "tests/gpu/job.hpp"
@@ -20,6 +21,15 @@ inline std::uint64_t calls_of(const char* function) {
   std::uint64_t calls = 0;
   driver().fakeCudaCalls(function, &calls);
   return calls;
+}
+
+/// Returns a counter of this rank's engine.
+inline std::uint64_t counted(const char* name) {
+  std::uint64_t value = 0;
+  for (int i = 0; i < canele_counter_count(); ++i) {
+    if (std::strcmp(canele_counter_name(i), name) == 0) MUST(canele_counter_read(job->engine, i, -1, nullptr, &value));
+  }
+  return value;
 }
 
 inline int wait(canele_request_t& request, canele_status_t* status = nullptr) { return canele_wait(&request, status); }

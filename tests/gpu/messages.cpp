@@ -15,6 +15,8 @@
 namespace canele::gpu_test {
 namespace {
 
+bool in_fragments = false;  ///< messages of some KiB are long
+
 void sizes_and_ways() {
   unsigned seed = 1;
   for (const std::size_t length : {0, 1, 8, 47, 48, 49, 1024, 4095, 4096, 8192, 16'000, 65'536, 65'537, 1'000'003}) {
@@ -84,7 +86,9 @@ void strided_tiles() {
     if (sends()) MUST(canele_isend_data(job->session, job->peer, 8, &data, nullptr, &send));
     if (receives()) EXPECT(wait(receive) == CANELE_OK);
     if (sends()) EXPECT(wait(send) == CANELE_OK);
-    EXPECT(calls_of("cuMemcpy2DAsync_v2") == before + (job->size == 1 ? 2 : direct && sends() ? 0 : 1));
+    const std::uint64_t calls = calls_of("cuMemcpy2DAsync_v2") - before;
+    const std::uint64_t least = job->size == 1 ? 2 : direct && sends() ? 0 : 1;
+    EXPECT(in_fragments ? calls >= least : calls == least);
     std::string wanted(rows * pitch, '\xee');
     for (std::size_t row = 0; row < rows; ++row)
       wanted.replace(row * pitch, width, pattern(rows * pitch, 3), row * pitch, width);
@@ -472,6 +476,7 @@ int run(int argc, char** argv) {
   static Job made;
   job = &made;
   const unsigned seeds = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 3;
+  in_fragments = std::getenv("CANELE_EXPERT_GPU_FRAGMENT") != nullptr;
   direct = job->size == 2 && std::getenv("FAKE_CUDA_NO_IPC") == nullptr;
   sizes_and_ways();
   truncation();

@@ -302,6 +302,7 @@ CANELE_FAKE_API Result fakeCudaHold(int hold) {
   Fake& state = fake();
   const std::lock_guard lock(state.mutex);
   state.held = hold != 0;
+  state.let_through = std::max(hold - 1, 0);
   state.changed.notify_all();
   return success;
 }

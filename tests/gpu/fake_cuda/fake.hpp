@@ -125,6 +125,7 @@ class Fake {
   bool refuses_ipc = false;
   bool refuses_pageable = false;
   bool held = false;
+  int let_through = 0;  ///< copies that run although all are held back
   std::uint64_t pageable = 0;
   std::uint64_t next_id = 1;
   Result sticky = success;

@@ -59,7 +59,7 @@ bool may_run(const Fake& state, Stream stream, const std::deque<Work>& queue) {
   if (queue.empty() || stream->held) return false;
   const Work& work = queue.front();
   if (work.kind == Work::Kind::wait) return work.event->executed >= work.number;
-  return !state.held || work.kind == Work::Kind::record;
+  return !state.held || state.let_through > 0 || work.kind == Work::Kind::record;
 }
 
 /// Draws one of the streams whose first work may be executed. Returns nullptr if there is none.
@@ -72,6 +72,7 @@ Stream draw_stream(Fake& state) {
 }
 
 void finish(Fake& state, Stream stream, const Work& work) {
+  if (work.kind == Work::Kind::copy && state.let_through > 0) --state.let_through;
   if (work.kind == Work::Kind::record) work.event->executed = std::max(work.event->executed, work.number);
   if (work.from != nullptr) --work.from->copies;
   if (work.to != nullptr) --work.to->copies;

@@ -62,6 +62,7 @@ WRONG = {
     "HANG_REPORT": NUMBER,
     "GPU": (*CHOICE, "on"),
     "EXPERT_GPU_EXPORT_MIN": NUMBER,
+    "EXPERT_GPU_FRAGMENT": NUMBER,
     "EXPERT_GPU_STAGING": NUMBER,
     "EXPERT_FAULT": ("flip-byte", "zzz:1"),
 }

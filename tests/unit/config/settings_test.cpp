@@ -95,6 +95,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::gpu, "GPU"},
       {Setting::gpu_library, "EXPERT_GPU_LIBRARY"},
       {Setting::gpu_export_min, "EXPERT_GPU_EXPORT_MIN"},
+      {Setting::gpu_fragment, "EXPERT_GPU_FRAGMENT"},
       {Setting::gpu_staging, "EXPERT_GPU_STAGING"},
       {Setting::samples, "SAMPLES"},
       {Setting::hang_report, "HANG_REPORT"},

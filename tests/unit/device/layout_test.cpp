@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -95,6 +96,37 @@ TEST(LayoutCopies, BringTheBytesWhateverTheShapes) {
     const std::size_t length = dice() % (std::min(width * rows, to.layout.length) + 1);
     copy(from, to, length);
     expect_front(from, to, length);
+  }
+}
+
+/// A message that is staged in parts is there as a whole, and so is one that comes back in other parts.
+TEST(LayoutCopies, BringTheBytesInParts) {
+  std::mt19937 dice(13);
+  const auto draw = [&](unsigned most) { return std::size_t{1} + dice() % most; };
+  const auto in_parts = [&](const Layout& layout, std::byte* staging, drivers::CopyDirection direction) {
+    for (Range part{0, 0}; part.begin < layout.length; part.begin = part.end) {
+      part.end = std::min(part.begin + draw(90), layout.length);
+      std::size_t bytes = 0;
+      for (const drivers::MemoryCopy& one : layout.copies(0, staging, part, direction)) {
+        drivers::copy_by_processor(one);
+        bytes += one.width * one.rows;
+      }
+      ASSERT_EQ(bytes, part.end - part.begin);
+    }
+  };
+  for (int round = 0; round < 300; ++round) {
+    std::vector<Piece> shapes;
+    for (std::size_t i = draw(4); i > 0; --i) {
+      const std::size_t wide = draw(60);
+      shapes.push_back(shape(wide, draw(20), wide + dice() % 30));
+    }
+    Tiles from(shapes), to(shapes);
+    for (std::byte& one : from.memory) one = static_cast<std::byte>(dice() % 200);
+    std::vector<std::byte> staging(from.layout.length);
+    in_parts(from.layout, staging.data(), drivers::CopyDirection::to_host);
+    EXPECT_EQ(staging, from.read());
+    in_parts(to.layout, staging.data(), drivers::CopyDirection::to_device);
+    EXPECT_EQ(to.read(), from.read());
   }
 }
 

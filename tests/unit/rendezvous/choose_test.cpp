@@ -39,10 +39,10 @@ std::size_t for_all(const std::array<bool Facts::*, count>& flags, const std::fu
   return combinations;
 }
 
-constexpr std::array<bool SendFacts::*, 11> sender_flags = {
+constexpr std::array<bool SendFacts::*, 12> sender_flags = {
     &SendFacts::on_device,  &SendFacts::copied,    &SendFacts::read_elsewhere, &SendFacts::part_of_other,
     &SendFacts::remote_rtr, &SendFacts::gets,      &SendFacts::any_thread,     &SendFacts::deferred_registration,
-    &SendFacts::needs_fin,  &SendFacts::copy_pays, &SendFacts::few_pieces};
+    &SendFacts::needs_fin,  &SendFacts::copy_pays, &SendFacts::few_pieces,     &SendFacts::incomplete};
 constexpr std::array<bool ReceiveFacts::*, 10> receiver_flags = {
     &ReceiveFacts::has_device_key, &ReceiveFacts::stream_is_quicker, &ReceiveFacts::ended,
     &ReceiveFacts::has_key,        &ReceiveFacts::any_thread,        &ReceiveFacts::multicast,
@@ -60,6 +60,8 @@ TEST(Choose, SendsWhatTheFactsAllowInAllCombinations) {
     const bool fetches = f.gets && !f.any_thread && f.deferred_registration && f.few_pieces && !f.needs_fin;
     if (f.on_device) {
       ASSERT_EQ(scheme, Scheme::device_get) << "its data is nowhere else";
+    } else if (f.incomplete) {
+      ASSERT_EQ(scheme, Scheme::stream) << "a peer that reads would read what is not there yet";
     } else if (f.copied) {
       ASSERT_EQ(scheme, Scheme::get);
     } else if (f.read_elsewhere) {
@@ -71,7 +73,7 @@ TEST(Choose, SendsWhatTheFactsAllowInAllCombinations) {
       ASSERT_EQ(scheme == Scheme::stream, !claims && !reads && !fetches);
     }
   });
-  EXPECT_EQ(combinations, 18'432u);
+  EXPECT_EQ(combinations, 36'864u);
   EXPECT_EQ(chosen,
             (std::set{Scheme::device_get, Scheme::receiver_initiated, Scheme::get, Scheme::async_get, Scheme::stream}));
 }
