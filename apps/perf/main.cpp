@@ -11,11 +11,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "active.hpp"
 #include "broadcast.hpp"
 #include "callback.hpp"
 #include "flood.hpp"
+#include "gpu.hpp"
 #include "job.hpp"
 #include "launch.hpp"
 #include "match.hpp"
@@ -36,12 +40,20 @@ using namespace canele::perf;
 int progress_in_job(const Options& options) {
   const progress::Clock clock;
   const double calm = progress::us_per_turn(clock);  // no library yet
-  canele::engine engine =
-      join(options.driver.empty() ? std::vector<std::string>{} : std::vector{"CANELE_DRIVERS=" + options.driver});
+  std::vector<std::string> settings;
+  if (!options.driver.empty()) settings.push_back("CANELE_DRIVERS=" + options.driver);
+  if (options.uses_gpu()) settings.emplace_back("CANELE_GPU=cuda");
+  canele::engine engine = join(settings);
   canele::session session(engine, "canele-perf progress");
+  std::unique_ptr<MessageMemory> memory;
+  const auto allocate = [&](std::size_t size) {
+    memory = std::make_unique<MessageMemory>(options.memory_of(engine.rank()), size);
+    return memory->data();
+  };
   try {
     progress::Link link(engine, session);
-    progress::run(link, clock, options.progress, calm);
+    progress::run(link, clock, options.progress, calm,
+                  options.memory.empty() ? progress::MessageAllocator() : progress::MessageAllocator(allocate));
     session.barrier();
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "canele-perf: %s\n", problem.what());

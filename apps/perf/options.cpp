@@ -41,6 +41,15 @@ CLI::Option* add_driver(CLI::App& sub, Options& options) {
 const std::map<std::string, MemoryKind> memory_kinds = {
     {"host", MemoryKind::host}, {"device", MemoryKind::device}, {"managed", MemoryKind::managed}};
 
+void add_memory(CLI::App& sub, Options& options) {
+  sub.add_option("--memory", options.memory,
+                 "Memory of the messages: host, device, managed (of a GPU); of both ranks, or rank 0's and rank 1's, "
+                 "e.g. device,host (default: host)")
+      ->delimiter(',')
+      ->expected(1, 2)
+      ->transform(CLI::CheckedTransformer(memory_kinds));
+}
+
 void add_subcommand(CLI::App& app, Options& options, Benchmark benchmark, const char* help,
                     std::vector<std::uint64_t> sizes) {
   CLI::App* sub = add_common(app, options, benchmark, help);
@@ -48,12 +57,7 @@ void add_subcommand(CLI::App& app, Options& options, Benchmark benchmark, const 
   sub->add_option("--size", options.sizes, "Message sizes, e.g. 8,64,4k,1M")
       ->delimiter(',')
       ->transform(CLI::AsSizeValue(false));
-  sub->add_option("--memory", options.memory,
-                  "Memory of the messages: host, device, managed (of a GPU); of both ranks, or rank 0's and rank 1's, "
-                  "e.g. device,host (default: host)")
-      ->delimiter(',')
-      ->expected(1, 2)
-      ->transform(CLI::CheckedTransformer(memory_kinds));
+  add_memory(*sub, options);
   sub->add_flag("--json", options.json, "Print JSON, with every sample");
   sub->add_flag("!--no-floor", options.floor, "Do not measure the machine's floor");
   sub->add_flag("--bare-engine", options.bare_engine,
@@ -313,6 +317,7 @@ void add_progress(CLI::App& app, Options& options) {
     sub->add_option("--driver", options.driver, "CANELE_DRIVERS, e.g. shm or tcp (default: as configured)");
     sub->parse_complete_callback([&options] { options.benchmark = Benchmark::progress; });
   }
+  add_memory(*app.get_subcommand("overlap"), options);
 }
 
 void add_nbc(CLI::App& app, Options& options) {

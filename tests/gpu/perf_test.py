@@ -42,6 +42,11 @@ class PerfTest(unittest.TestCase):
         report = json.loads(run("latency", "--memory", "device", "--json", *FEW, FAKE_CUDA_NO_IPC="1")[0])
         self.assertIn("pinned host memory", report["floor"])
 
+    def test_overlap(self):
+        few = ["--size", "8,1M", "--batches", "2", "--ratio", "1", "--side", "receiver"]
+        rows = [json.loads(line) for line in run("overlap", "--memory", "device", "--json", *few)[0].splitlines()]
+        self.assertEqual([row["size"] for row in rows if "size" in row], [8, 1 << 20])
+
     def test_rate_has_no_floor(self):
         report = json.loads(run("rate", "--memory", "device", "--json", *FEW)[0])
         self.assertIn("none", report["floor"])

@@ -7,6 +7,9 @@
 // (threads, overload, pairs).
 #pragma once
 
+#include <cstddef>
+#include <functional>
+
 #include "clock.hpp"
 #include "link.hpp"
 #include "options.hpp"
@@ -14,14 +17,18 @@
 
 namespace canele::perf::progress {
 
+/// Returns memory of this size for messages, in place of what it has returned before.
+using MessageAllocator = std::function<void*(std::size_t)>;
+
 /// Common input of all benchmarks.
 struct Bench {
   Link& link;
   const Clock& clock;
   const Options& options;
   Report& report;
-  double us_per_turn;       ///< of compute(), now
-  double us_per_turn_calm;  ///< before the library was started
+  const MessageAllocator& allocate;  ///< overlap: of its messages; empty: host memory
+  double us_per_turn;                ///< of compute(), now
+  double us_per_turn_calm;           ///< before the library was started
 };
 
 void overlap(Bench& bench);
@@ -36,6 +43,7 @@ void bare_alltoall(const Options& options);
 void clocks(Bench& bench);
 
 /// Pins this thread and runs the benchmark that options.benchmark names. Throws std::runtime_error with the reason.
-void run(Link& link, const Clock& clock, const Options& options, double us_per_turn_calm);
+void run(Link& link, const Clock& clock, const Options& options, double us_per_turn_calm,
+         const MessageAllocator& allocate = {});
 
 }  // namespace canele::perf::progress

@@ -11,12 +11,25 @@ namespace {
 constexpr int order_tag = 1, dates_tag = 2, data_tag = 3;
 }  // namespace
 
+/// Returns memory for a message.
+void* Orders::data_of(std::size_t size) {
+  if (!bench_.allocate) {
+    if (buffer_.size() < size) buffer_.resize(size, static_cast<char>(bench_.link.rank()));
+    return buffer_.data();
+  }
+  if (allocated_size_ < size) {
+    allocated_ = bench_.allocate(size);
+    allocated_size_ = size;
+  }
+  return allocated_;
+}
+
 Dates Orders::carry_out(const Order& order) {
   const Clock& clock = bench_.clock;
   Link& link = bench_.link;
   const int rank = link.rank();
   const bool sends = static_cast<int>(order.sender) == rank;
-  if (buffer_.size() < order.size) buffer_.resize(order.size, static_cast<char>(rank));
+  void* const data = data_of(order.size);
   Dates dates;
   dates.late = clock.now() > order.start ? 1 : 0;
   while (clock.now() < order.start) {
@@ -24,8 +37,8 @@ Dates Orders::carry_out(const Order& order) {
   const double cpu = cpu_us();
   dates.start = clock.now();
   Link::Request request{};
-  if (order.transfers != 0 && sends) link.isend(1 - rank, data_tag, buffer_.data(), order.size, request);
-  if (order.transfers != 0 && !sends) link.irecv(1 - rank, data_tag, buffer_.data(), order.size, request);
+  if (order.transfers != 0 && sends) link.isend(1 - rank, data_tag, data, order.size, request);
+  if (order.transfers != 0 && !sends) link.irecv(1 - rank, data_tag, data, order.size, request);
   dates.posted = clock.now();
   compute(order.turns[rank]);
   dates.computed = clock.now();

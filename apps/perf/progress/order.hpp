@@ -53,9 +53,12 @@ class Orders {
 
  private:
   Dates carry_out(const Order& order);
+  void* data_of(std::size_t size);
 
   Bench& bench_;
   std::vector<char> buffer_;
+  void* allocated_ = nullptr;  ///< in place of `buffer_`, where the messages are elsewhere
+  std::size_t allocated_size_ = 0;
 };
 
 }  // namespace canele::perf::progress

@@ -23,7 +23,8 @@ std::vector<int> cores_of(const Options& options, int local_rank) {
 
 }  // namespace
 
-void run(Link& link, const Clock& clock, const Options& options, double us_per_turn_calm) {
+void run(Link& link, const Clock& clock, const Options& options, double us_per_turn_calm,
+         const MessageAllocator& allocate) {
   if (options.bare)
     throw std::runtime_error(
         "--bare starts its ranks itself; expected: canele-perf alltoall --bare, without a launcher");
@@ -38,7 +39,7 @@ void run(Link& link, const Clock& clock, const Options& options, double us_per_t
   }
   if (options.pin) pin_thread(cores_of(options, link.local_rank()));
   Report report(options.json);
-  Bench bench{link, clock, options, report, us_per_turn(clock), us_per_turn_calm};
+  Bench bench{link, clock, options, report, allocate, us_per_turn(clock), us_per_turn_calm};
   if (options.benchmark == "overlap") overlap(bench);
   if (options.benchmark == "threads") threads(bench);
   if (options.benchmark == "overload") overload(bench);
