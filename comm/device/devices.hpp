@@ -144,6 +144,11 @@ class Devices {
   bool must_wait(const Session& session, int destination, std::uint64_t tag) {
     return order_.must_wait(session, destination, tag);
   }
+  /// Calls visit(send) for each send that waits for a device, or for an earlier one.
+  template <typename Visit>
+  void each_waiting_send(Visit visit) CANELE_UNDER_LOCK {
+    order_.each_waiting(visit);
+  }
   /// Copies data of any kind; blocks until the device has done so.
   Answer copy(const canele_data_t& to, const canele_data_t& from);
   /// Ends the work of the task: what is still on its way to a device stays there. Called when the engine ends.

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "comm/state/spin_guard.hpp"
-
 namespace canele::comm::device {
 
 bool SendOrder::precedes(const WaitingSend& one, const Session& session, int destination, std::uint64_t tag) {

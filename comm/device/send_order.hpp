@@ -8,8 +8,8 @@
 //
 //   post ─▶ list: [device, copying] [host, ready] [device, ready] ...   ─release()─▶ engine
 //
-// Threading: any thread adds; one at a time releases. A spin lock guards the list; it is never held across a call into
-// the engine.
+// Threading: any thread adds; one at a time releases. A spin lock guards the list. It is never held across a call into
+// the engine, but may be taken under the engine's lock.
 #pragma once
 
 #include <atomic>
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "comm/state/session.hpp"
+#include "comm/state/spin_guard.hpp"
 #include "ltask/platform.hpp"
 
 namespace canele::comm {
@@ -55,6 +56,14 @@ class SendOrder {
   /// them, until remove_leaving().
   std::vector<WaitingSend> take_ready();
   void remove_leaving();
+  /// Calls visit(send) for each send that waits, in their order. Under the engine's lock, so that their requests live.
+  template <typename Visit>
+  void each_waiting(Visit visit) {
+    const SpinGuard guard(guard_, platform_);
+    for (const WaitingSend& one : sends_) {
+      if (one.state != WaitingSend::State::leaving) visit(one);
+    }
+  }
 
  private:
   static bool precedes(const WaitingSend& one, const Session& session, int destination, std::uint64_t tag);

@@ -129,8 +129,12 @@ std::string stuck(const Report& report, const Report::Request& request) {
     case State::sends_data_rail_full:
     case State::in_packet:
       return takes_no_more(request);
+    case State::waits_for_copy:
     case State::waits_for_device:
-      return "the device that holds the data of " + message_text(request) + " does not copy it";
+      return "the device that holds the data of " + message_text(request) +
+             " does not copy it, or the event that the data waits for does not happen";
+    case State::waits_for_turn:
+      return "a send of device memory before " + message_text(request) + " waits for its device";
     case State::sends_data:
     case State::waits_for_end:
     case State::waits_for_data:

@@ -52,6 +52,10 @@ std::string state_text(const Report::Request& request) {
       return "blocked: the receiver's memory for unexpected messages is full";
     case State::queued_rail_full:
       return "queued, rail full";
+    case State::waits_for_copy:
+      return "not sent, waits for its device to copy the data";
+    case State::waits_for_turn:
+      return "not sent, waits for an earlier send of device memory";
     case State::in_packet:
       return "in a packet that the driver holds";
     case State::waits_for_cts:

@@ -22,6 +22,8 @@ struct HangReport {
 
   enum class State : std::uint8_t {
     // a send
+    waits_for_copy,
+    waits_for_turn,
     waits_for_address,
     waits_for_connection,
     waits_for_credit,

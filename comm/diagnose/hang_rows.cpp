@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "comm/device/devices.hpp"
 #include "comm/engine/engine.hpp"
 #include "comm/rendezvous/rendezvous.hpp"
 #include "comm/state/staged.hpp"
@@ -125,6 +126,15 @@ void add_queued(const Engine& engine, Rows& rows) CANELE_UNDER_LOCK {
   }
 }
 
+/// Adds the sends of device memory that are not in the engine yet, and those behind them.
+void add_on_devices(Engine& engine, Rows& rows) CANELE_UNDER_LOCK {
+  if (!device::present(engine)) return;
+  device::of(engine).each_waiting_send([&](const device::WaitingSend& one) CANELE_UNDER_LOCK {
+    const bool copied = one.state != device::WaitingSend::State::copying;
+    rows.add(*one.request, copied ? State::waits_for_turn : State::waits_for_copy);
+  });
+}
+
 void add_named(Engine& engine, Rows& rows) CANELE_UNDER_LOCK {
   engine.sends.each([&](const Request& request) CANELE_UNDER_LOCK {
     if (!request.is_moving()) return;  // its envelope is still in the backlog or in a packet
@@ -153,6 +163,7 @@ void add_arriving(Engine& engine, Rows& rows) CANELE_UNDER_LOCK {
 void collect_requests(Engine& engine, const std::vector<const void*>& waited, std::uint64_t now_ns,
                       HangReport& report) {
   Rows sends(engine, waited, now_ns), receives(engine, waited, now_ns);
+  add_on_devices(engine, sends);
   add_queued(engine, sends);
   add_named(engine, sends);
   add_posted(engine, receives);

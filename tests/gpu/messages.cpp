@@ -96,7 +96,14 @@ void strided_tiles() {
   }
 }
 
-/// Later sends of one tag do not overtake one that is still being read; those of other tags do.
+std::string report_of_engine() {
+  std::string text(1 << 16, '\0');
+  std::size_t needed = 0;
+  MUST(canele_report(job->engine, text.data(), text.size(), &needed));
+  return text;
+}
+
+/// Later sends of one tag do not overtake one that is still being read; those of other tags do. A report tells why.
 void order() {
   constexpr int count = 12;
   job->barrier();
@@ -113,6 +120,9 @@ void order() {
     EXPECT(canele_inject(job->session, job->peer, 10, "y", 1) == CANELE_OK);
     MUST(canele_isend(job->session, job->peer, 11, "other", 5, &other));
     for (int i = 0; i < 50; ++i) canele_progress(job->engine);
+    const std::string report = report_of_engine();
+    EXPECT(report.find("waits for its device to copy the data") != std::string::npos);
+    EXPECT(report.find("waits for an earlier send of device memory") != std::string::npos);
     int done = 1;
     MUST(canele_test(&requests[1], &done, nullptr));
     EXPECT(done == 0);
