@@ -95,10 +95,11 @@ namespace {
 SendFacts facts_of(const Context& context, const Peer& peer, const Request& request) {
   SendFacts facts;
   facts.length = request.data.length;
-  facts.on_device = is_on_device(request);
-  if (facts.on_device) return facts;
-  facts.incomplete = is_incomplete(request);
-  if (facts.incomplete) return facts;
+  if (is_staged(request)) {
+    facts.on_device = is_on_device(request);
+    facts.incomplete = is_incomplete(request);
+    if (facts.on_device || facts.incomplete) return facts;
+  }
   facts.copied = request.role == Request::InternalRole::in_segment || request.role == Request::InternalRole::buffered;
   if (facts.copied) return facts;
   facts.read_elsewhere = request.role == Request::InternalRole::destination_send && context.is_read_elsewhere(request);
