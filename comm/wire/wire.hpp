@@ -86,7 +86,7 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 17;
+inline constexpr std::uint32_t version = 18;
 
 enum class Type : std::uint8_t {
   eager = 1,
