@@ -8,13 +8,17 @@
 //
 //   post ─▶ list: [device, copying] [host, ready] [device, ready] ...   ─release()─▶ engine
 //
+// A post, and a look for sends that may leave, cost the same however many wait.
+//
 // Threading: any thread adds; one at a time releases. A spin lock guards the list. It is never held across a call into
 // the engine, but may be taken under the engine's lock.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <list>
+#include <unordered_map>
 #include <vector>
 
 #include "comm/state/session.hpp"
@@ -39,6 +43,32 @@ struct WaitingSend {
   Multicast* multicast = nullptr;  ///< owned
   enum class State : std::uint8_t { copying, ready, leaving } state = State::ready;
   int error = 0;  ///< why its data could not be read
+};
+
+/// A set of sends, asked which later ones must stay behind them.
+class Predecessors {
+ public:
+  void add(const WaitingSend& send);
+  void remove(const WaitingSend& send);
+  bool keep_back(const Session& session, int destination, std::uint64_t tag) const;
+
+ private:
+  static constexpr int some_rank = -2;  ///< counts the sends to any rank, for multicasts
+
+  /// tag: 0 in a session that is ordered across tags.
+  struct Key {
+    const Session* session;
+    int destination;
+    std::uint64_t tag;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+  static Key key_of(const Session& session, int destination, std::uint64_t tag);
+  void remove(const Key& key);
+
+  std::unordered_map<Key, std::size_t, Hash> counts_;
 };
 
 class SendOrder {
@@ -66,12 +96,14 @@ class SendOrder {
   }
 
  private:
-  static bool precedes(const WaitingSend& one, const Session& session, int destination, std::uint64_t tag);
-  bool must_wait_now(const Session& session, int destination, std::uint64_t tag) const;
+  void insert(const WaitingSend& send);
 
   Platform& platform_;
   std::atomic<bool> guard_{false};
   std::list<WaitingSend> sends_;
+  Predecessors waiting_;     ///< all of `sends_`
+  std::size_t leaving_ = 0;  ///< number of sends in this state
+  bool may_leave_ = false;   ///< a send may have become free to leave since take_ready() looked
 };
 
 }  // namespace canele::comm::device
