@@ -129,7 +129,7 @@ void add_queued(const Engine& engine, Rows& rows) CANELE_UNDER_LOCK {
 /// Adds the sends of device memory that are not in the engine yet, and those behind them.
 void add_on_devices(Engine& engine, Rows& rows) CANELE_UNDER_LOCK {
   if (!device::present(engine)) return;
-  device::of(engine).each_waiting_send([&](const device::WaitingSend& one) CANELE_UNDER_LOCK {
+  device::of(engine).each_waiting_send([&](const device::WaitingSend& one) {
     const bool copied = one.state != device::WaitingSend::State::copying;
     rows.add(*one.request, copied ? State::waits_for_turn : State::waits_for_copy);
   });
