@@ -20,7 +20,11 @@
 //          word ─────▶│ last │─────────▶│first │────────▶ null
 //                     └──────┘          └──────┘
 //
-// A holder that has served others for long enough puts the lock down with what is left, in the list and in `rest_`. The
+// Other threads may link far more than one holder should run, or even put in order. A holder does a part of both.
+//
+//   word ─take─▶ unordered_ ─some at a time─▶ reversed_ ─all of them─▶ rest_ ─▶ run
+//
+// A holder that has served others for long enough puts the lock down with what is left, in the list and behind it. The
 // next thread that posts links its post behind that, and becomes the holder. A thread that has nothing to post may
 // inherit the lock, too. For all other threads the lock is taken. A thread that puts the lock down must make sure that
 // one of these threads comes.
@@ -60,8 +64,9 @@
 
 namespace canele::ltask {
 
-/// Fences: AsymmetricFences, or a test's replacement.
-template <typename Fences>
+/// Fences: AsymmetricFences, or a test's replacement. most_reversed: nodes that one call of next_linked() puts in
+/// order.
+template <typename Fences, int most_reversed = 64>
 class BasicSubmitLock {
  public:
   struct Node {
@@ -122,17 +127,17 @@ class BasicSubmitLock {
     return word_.compare_exchange_strong(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
 
-  /// Removes the oldest linked node and returns it; nullptr: there is none. Called by the holder after a failed attempt
-  /// to unlock.
+  /// Removes the oldest linked node and returns it. nullptr: there is none, or, if has_rest(), it takes more calls to
+  /// find it. Called by the holder after a failed attempt to unlock.
   Node* next_linked() noexcept {
-    if (rest_ == nullptr) rest_ = take();
+    if (rest_ == nullptr) reverse_some();
     Node* const node = rest_;
     if (node != nullptr) rest_ = node->next;
     return node;
   }
   /// Returns whether nodes are left that were taken out of the word. Then the holder may not unlock, but may put the
   /// lock down.
-  bool has_rest() const noexcept { return rest_ != nullptr; }
+  bool has_rest() const noexcept { return rest_ != nullptr || unordered_ != nullptr; }
   /// Gives the lock up with what is linked. Called by the holder after a failed attempt to unlock.
   void put_down() noexcept {
     assert(locked_by_ == nullptr);
@@ -192,19 +197,12 @@ class BasicSubmitLock {
   /// Returns whether something is linked. For the holder; a plain load.
   bool pending() const noexcept { return word_.load(std::memory_order_relaxed) > biased_word; }
 
-  /// Removes what is linked and returns it, oldest first; the lock stays taken. For the holder.
+  /// Removes what is linked and returns it, oldest first; the lock stays taken. For the holder, if nothing was left
+  /// when it took the lock.
   Node* take() noexcept {
-    const std::uintptr_t seen = word_.load(std::memory_order_relaxed);
-    assert(seen != free_word && "take() without the lock");
-    if (seen <= biased_word) return nullptr;
+    assert(!has_rest());
     Node* reversed = nullptr;
-    for (auto* node = reinterpret_cast<Node*>(word_.exchange(taken_word, std::memory_order_acquire));
-         node != nullptr;) {
-      Node* next = node->next;
-      node->next = reversed;
-      reversed = node;
-      node = next;
-    }
+    for (Node* node = take_unordered(); node != nullptr;) move(node, reversed);
     return reversed;
   }
 
@@ -233,6 +231,31 @@ class BasicSubmitLock {
   static constexpr std::uintptr_t free_word = 0, taken_word = 1, biased_word = 2, put_down_word = 3, put_down_bit = 1;
   static constexpr std::size_t most_owners = 24;          ///< threads that may ever have a bias
   static constexpr std::uint32_t longest_row = 1u << 16;  ///< a row this long costs much more than a revocation
+
+  /// Removes what is linked and returns it, newest first.
+  Node* take_unordered() noexcept {
+    const std::uintptr_t seen = word_.load(std::memory_order_relaxed);
+    assert(seen != free_word && "taken out without the lock");
+    if (seen <= biased_word) return nullptr;
+    return reinterpret_cast<Node*>(word_.exchange(taken_word, std::memory_order_acquire));
+  }
+  /// Moves the first node of one list to the front of another one.
+  static void move(Node*& from, Node*& to) noexcept {
+    Node* const node = from;
+    from = node->next;
+    node->next = to;
+    to = node;
+  }
+  /// Goes on to put in order what was taken out of the word. `rest_` gets it once all of it is.
+  void reverse_some() noexcept {
+    if (unordered_ == nullptr) unordered_ = take_unordered();
+    for (int left = most_reversed; unordered_ != nullptr; --left) {
+      if (left == 0) return;
+      move(unordered_, reversed_);
+    }
+    rest_ = reversed_;
+    reversed_ = nullptr;
+  }
 
   static bool is_put_down(std::uintptr_t word) noexcept { return word > biased_word && (word & put_down_bit) != 0; }
   static Node* list_of(std::uintptr_t word) noexcept {
@@ -329,7 +352,9 @@ class BasicSubmitLock {
   std::atomic<Owner*> bias_{nullptr};  ///< the thread that may lock as owner
   Owner* locked_by_ = nullptr;         ///< from here on for the holder only: the bias in force when it locked.
   Node* rest_ = nullptr;               ///< taken out of the word and not run yet, oldest first.
-  const void* last_ = nullptr;         ///< thread of the last ordinary entry; `row_`: how often in a row.
+  Node *unordered_ = nullptr,
+       *reversed_ = nullptr;    ///< taken out of the word, and being reversed from one to the other.
+  const void* last_ = nullptr;  ///< thread of the last ordinary entry; `row_`: how often in a row.
   std::uint32_t row_ = 0, row_needed_ = 0, most_needed_ = longest_row;
   std::size_t owner_count_ = 0;             ///< biases that were ever used
   std::atomic<bool> may_be_biased_{false};  ///< true from before a bias is given until after it was revoked

@@ -108,7 +108,8 @@ int Engine::run_next_linked(int most) {
   int count = 0;
   for (; count < most; ++count) {
     ltask::SubmitLock::Node* const node = lock.next_linked();
-    if (node == nullptr) break;
+    if (node == nullptr)
+      return lock.has_rest() ? most : count;  // so many are linked that it was all work to order some
     counters.add(Counter::lock_queued);
     run(static_cast<Op&>(*node));  // this may end its life
   }

@@ -38,9 +38,9 @@ struct ExploredFences {
 /// Every thread posts, the first `First` times, the others `Posts` times. A thread that finds the lock free runs its
 /// own post and the linked ones. With `PutsDown` it runs at most one linked post, then puts the lock down, and polls at
 /// its end. A thread that posts meanwhile inherits the lock.
-template <int Threads, int Posts, int First = Posts, bool PutsDown = false>
+template <int Threads, int Posts, int First = Posts, bool PutsDown = false, int Reversed = 64>
 struct Submissions {
-  using Lock = ltask::BasicSubmitLock<ExploredFences>;
+  using Lock = ltask::BasicSubmitLock<ExploredFences, Reversed>;
   struct Post : Lock::Node {
     int thread = 0, number = 0;
   };
@@ -106,6 +106,7 @@ TEST(SubmitLockInEveryOrder, RunsEveryPostOnceAndInOrder) {
 TEST(SubmitLockInEveryOrder, PutDownItLosesNothing) {
   in_every_order<Submissions<2, 3, 1, true>>("put down, a post, and 3 of another thread");
   in_every_order<Submissions<3, 1, 1, true>>("put down, 3 threads, 1 post each");
+  in_every_order<Submissions<2, 3, 1, true, 1>>("put down, 3 posts of another thread, ordered one at a time");
 }
 
 /// The first thread has the bias when all begin; with `Tries`, one more thread locks only if the lock is free. AtMost:

@@ -77,6 +77,32 @@ void post_from_all_sides(std::uint32_t row) {
 
 TEST(SubmitLockTest, EveryPostRunsOnceInOrderPerThreadAndNoneIsStranded) { post_from_all_sides(0); }
 
+/// A holder that finds very many linked nodes puts some of them in order, and may then leave the rest to another one.
+TEST(SubmitLockTest, OneHolderDoesAPartOfWhatIsLinked) {
+  constexpr int linked = 10'000, at_once = 64;
+  SubmitLock lock;
+  std::vector<Post> posts(linked);
+  ASSERT_TRUE(lock.try_lock());
+  for (int i = 0; i < linked; ++i) {
+    posts[static_cast<std::size_t>(i)].number = i;
+    ASSERT_EQ(lock.lock_or_push(posts[static_cast<std::size_t>(i)]), SubmitLock::Entry::linked);
+  }
+  int holders = 1, next = 0;
+  while (lock.has_rest() || !lock.try_unlock()) {
+    if (auto* const post = static_cast<Post*>(lock.next_linked())) {
+      ASSERT_EQ(post->number, next++);
+      continue;
+    }
+    ASSERT_EQ(next, 0) << "it is ordered before the first one is run";
+    lock.put_down();
+    ASSERT_TRUE(lock.try_inherit());
+    ++holders;
+  }
+  EXPECT_EQ(next, linked);
+  EXPECT_EQ(holders, (linked + at_once - 1) / at_once);
+  EXPECT_FALSE(lock.taken());
+}
+
 TEST(SubmitLockTest, ThatIsSoWithOwners) {
   if (!AsymmetricFences::available()) GTEST_SKIP() << "no asymmetric fences: no membarrier(2), or ThreadSanitizer";
   for (int round = 0; round < 5; ++round) post_from_all_sides(4);
