@@ -113,7 +113,6 @@ struct Transfer : Staged, Mail {
   bool listed = false;        ///< in Devices::copying_
 
   std::atomic<std::size_t> there{0};  ///< of a receive: bytes in staging memory
-  std::size_t told = 0;               ///< the same, as the thread knows that brings them
   std::atomic<std::uint8_t> news{0};
 
   /// Returns how many bytes, from the first on, have been copied.

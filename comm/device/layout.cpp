@@ -158,10 +158,13 @@ bool Layout::extend_last(const Piece& piece) {
 std::vector<drivers::MemoryCopy> Layout::copies(int place, std::byte* staging, const Range& part,
                                                 drivers::CopyDirection direction) const {
   std::vector<drivers::MemoryCopy> all;
-  for (const Piece& piece : pieces) {
-    const std::size_t piece_end = piece.offset + piece.width * piece.rows;
-    if (piece.place != place || piece.offset >= part.end || piece_end <= part.begin) continue;
-    const std::size_t end = std::min(piece_end, part.end) - piece.offset;
+  const auto end_of = [](const Piece& piece) { return piece.offset + piece.width * piece.rows; };
+  auto next = std::partition_point(pieces.begin(), pieces.end(),
+                                   [&](const Piece& piece) { return end_of(piece) <= part.begin; });
+  for (; next != pieces.end() && next->offset < part.end; ++next) {
+    const Piece& piece = *next;
+    if (piece.place != place) continue;
+    const std::size_t end = std::min(end_of(piece), part.end) - piece.offset;
     for (Walk walk{&piece, std::max(piece.offset, part.begin) - piece.offset}; walk.at < end;) {
       const std::size_t width = std::min(walk.left_in_row(), end - walk.at);
       const std::size_t rows = width == piece.width ? (end - walk.at) / width : 1;

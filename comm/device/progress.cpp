@@ -44,7 +44,7 @@ bool Devices::may_publish(Staged& staged, Context&, Request& request, unsigned e
   if (!transfer.sends && transfer.state != Transfer::State::arrived) {
     const bool has_data = request.status_error == CANELE_OK || request.status_error == CANELE_ETRUNC;
     transfer.bytes = has_data ? std::min<std::size_t>(request.status_length, request.data.length) : 0;
-    const bool uses_device = transfer.bytes != 0 || transfer.told != 0;
+    const bool uses_device = transfer.bytes != 0 || transfer.there.load(std::memory_order_relaxed) != 0;
     transfer.state = uses_device ? Transfer::State::arrived : Transfer::State::published;
     if (!uses_device) return true;
     transfer.devices->mail(transfer, Transfer::goes_on);
@@ -74,8 +74,7 @@ void Devices::fail(Staged& staged) {
 /// Handles that the beginning of the data of a receive is in staging memory. Any thread, also under the lock.
 void Devices::arrived(Staged& staged, std::uint64_t bytes) {
   auto& transfer = static_cast<Transfer&>(staged);
-  if (bytes < transfer.told + transfer.fragment) return;
-  transfer.told = bytes;
+  if (bytes < transfer.there.load(std::memory_order_relaxed) + transfer.fragment) return;
   transfer.there.store(bytes, std::memory_order_release);  // with begin_arrived()
   transfer.devices->mail(transfer, 0);
 }

@@ -48,8 +48,7 @@ void bulk_sent(Context& context, Peer& peer, Request& request, std::size_t bytes
   link::dequeue_bulk(peer, request);
   if (is_short_of_data(request) && request.stage != Request::Stage::draining) {
     CANELE_COVER(send_waits_for_device);
-    Staged& staged = staged_of(request);
-    if (staged.failed && !peer.holds(request)) staged.fail(staged);
+    fail_if_paused(peer, request);
     return;
   }
   if (request.needs_fin && request.stage != Request::Stage::draining) {  // a rail may still lose the bytes

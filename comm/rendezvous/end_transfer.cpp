@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The end of a large message: the receiver has its data and says so, and the sender hears of it.
-#include <algorithm>
 #include <string>
 
 #include "comm/link/queue.hpp"
@@ -15,20 +14,6 @@
 #include "ltask/coverage.hpp"
 
 namespace canele::comm::rendezvous {
-namespace {
-
-/// Marks what drivers write of a transfer that ends early. Returns whether any does.
-bool mark_open(Peer& peer, Handle transfer_id) {
-  bool open = false;
-  if (peer.rail_group == nullptr) return open;
-  for (OpenDestination& one : peer.rail_group->destinations) {
-    if (one.transfer_id == transfer_id) open = one.sender_failed = true;
-  }
-  return open;
-}
-
-}  // namespace
-
 void transfer_done(Context& context, RmaCopy& copy) {
   if (copy.claims) {
     shared_copy::copy_finished(context, copy);
@@ -100,7 +85,7 @@ Verdict on_transfer_failed(Context& context, Peer& peer, Handle transfer_id) {
 void end_failed_transfer(Context& context, Peer& peer, Handle transfer_id) {
   Request* const request = context.transfers.find(transfer_id);
   if (request == nullptr) return;
-  if (mark_open(peer, transfer_id)) {
+  if (peer.rail_group != nullptr && peer.rail_group->mark_open(transfer_id, &OpenDestination::sender_failed)) {
     CANELE_COVER_RARE(transfer_failed_while_rail_writes);
     return;
   }

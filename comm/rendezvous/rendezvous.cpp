@@ -170,15 +170,15 @@ static void grant_staged(Context& context, Peer& peer, Request& request) {
 }
 
 void send_further(Context& context, Peer& peer, Request& request) {
-  Staged& staged = staged_of(request);
+  const Staged& staged = staged_of(request);
   if (staged.granted_end == 0 || request.stage != Request::Stage::moving) return;
   const std::uint64_t upto = std::min(staged.granted_end, staged.available);
   if (upto > request.expected) {
     request.expected = upto;
     if (request.item.queued) return link::note_bytes_left(peer, request);
     send_stream(context, peer, request);
-  } else if (staged.failed && request.moved == request.expected && !request.item.queued && !peer.holds(request)) {
-    staged.fail(staged);
+  } else {
+    fail_if_paused(peer, request);
   }
 }
 
@@ -201,13 +201,10 @@ void on_regrant(Context& context, Peer& peer, Handle transfer_id) {
 void regrant(Context& context, Request& request) {
   Peer& peer = *request.receive.peer;
   if (peer.rail_group != nullptr) {
-    bool open = false;
-    for (OpenDestination& destination : peer.rail_group->destinations) {
-      if (destination.transfer_id != request.handle) continue;
+    if (peer.rail_group->mark_open(request.handle, &OpenDestination::asked_again)) {
       CANELE_COVER_RARE(regrant_while_destination_open);
-      open = destination.asked_again = true;
+      return;
     }
-    if (open) return;
     peer.rail_group->ranges.erase(word_of(request.handle));  // they will come again
   }
   context.transfers.remove(request.handle);

@@ -86,6 +86,14 @@ struct RailGroup {
     ack_due = false;
     return acknowledged;
   }
+  /// Marks what drivers write of a transfer now. Returns whether any does.
+  bool mark_open(Handle transfer_id, bool OpenDestination::*mark) {
+    bool open = false;
+    for (OpenDestination& one : destinations) {
+      if (one.transfer_id == transfer_id) open = one.*mark = true;
+    }
+    return open;
+  }
   bool below_unacked_limit() const { return sent.size() < most_packets && sent_bytes < most_bytes; }
 };
 

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <span>
 
+#include "comm/state/peer.hpp"
 #include "comm/state/request.hpp"
 #include "comm/state/under_lock.hpp"
 #include "drivers/driver.hpp"
@@ -84,6 +85,11 @@ inline bool is_incomplete(const Request& send) {
 /// Returns whether a send would go on to the end of what was granted if more of its data were available.
 inline bool is_short_of_data(const Request& send) {
   return is_staged(send) && staged_of(send).granted_end > send.expected;
+}
+/// Ends a staged send whose device has failed, if none of its data is under way.
+inline void fail_if_paused(const Peer& peer, Request& send) {
+  Staged& staged = staged_of(send);
+  if (staged.failed && send.moved == send.expected && !send.item.queued && !peer.holds(send)) staged.fail(staged);
 }
 
 }  // namespace canele::comm

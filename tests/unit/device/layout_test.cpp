@@ -49,6 +49,18 @@ struct Tiles {
 
 Piece shape(std::size_t width, std::size_t rows, std::size_t pitch) { return {nullptr, width, rows, pitch, 0, 0}; }
 
+std::size_t draw(std::mt19937& dice, unsigned most) { return std::size_t{1} + dice() % most; }
+
+/// Draws up to four pieces of rows with gaps.
+std::vector<Piece> draw_shapes(std::mt19937& dice) {
+  std::vector<Piece> shapes;
+  for (std::size_t i = draw(dice, 4); i > 0; --i) {
+    const std::size_t wide = draw(dice, 60);
+    shapes.push_back(shape(wide, draw(dice, 20), wide + dice() % 30));
+  }
+  return shapes;
+}
+
 /// Copies the first `length` bytes of `from` to `to`. Returns the number of copies.
 std::size_t copy(const Tiles& from, Tiles& to, std::size_t length) {
   const auto copies = to.layout.copies_from(from.layout.pieces[0], length);
@@ -83,16 +95,10 @@ TEST(LayoutCopies, AreOneWhereBothEndsAreRows) {
 
 TEST(LayoutCopies, BringTheBytesWhateverTheShapes) {
   std::mt19937 dice(11);
-  const auto draw = [&](unsigned most) { return std::size_t{1} + dice() % most; };
   for (int round = 0; round < 500; ++round) {
-    const std::size_t width = draw(40), rows = draw(30);
+    const std::size_t width = draw(dice, 40), rows = draw(dice, 30);
     const Tiles from = filled(shape(width, rows, width + dice() % 50));
-    std::vector<Piece> shapes;
-    for (std::size_t i = draw(4); i > 0; --i) {
-      const std::size_t wide = draw(60);
-      shapes.push_back(shape(wide, draw(20), wide + dice() % 30));
-    }
-    Tiles to(shapes);
+    Tiles to(draw_shapes(dice));
     const std::size_t length = dice() % (std::min(width * rows, to.layout.length) + 1);
     copy(from, to, length);
     expect_front(from, to, length);
@@ -102,10 +108,9 @@ TEST(LayoutCopies, BringTheBytesWhateverTheShapes) {
 /// A message that is staged in parts is there as a whole, and so is one that comes back in other parts.
 TEST(LayoutCopies, BringTheBytesInParts) {
   std::mt19937 dice(13);
-  const auto draw = [&](unsigned most) { return std::size_t{1} + dice() % most; };
   const auto in_parts = [&](const Layout& layout, std::byte* staging, drivers::CopyDirection direction) {
     for (Range part{0, 0}; part.begin < layout.length; part.begin = part.end) {
-      part.end = std::min(part.begin + draw(90), layout.length);
+      part.end = std::min(part.begin + draw(dice, 90), layout.length);
       std::size_t bytes = 0;
       for (const drivers::MemoryCopy& one : layout.copies(0, staging, part, direction)) {
         drivers::copy_by_processor(one);
@@ -115,11 +120,7 @@ TEST(LayoutCopies, BringTheBytesInParts) {
     }
   };
   for (int round = 0; round < 300; ++round) {
-    std::vector<Piece> shapes;
-    for (std::size_t i = draw(4); i > 0; --i) {
-      const std::size_t wide = draw(60);
-      shapes.push_back(shape(wide, draw(20), wide + dice() % 30));
-    }
+    const std::vector<Piece> shapes = draw_shapes(dice);
     Tiles from(shapes), to(shapes);
     for (std::byte& one : from.memory) one = static_cast<std::byte>(dice() % 200);
     std::vector<std::byte> staging(from.layout.length);
