@@ -117,7 +117,9 @@ class CollectiveRank {
   static void run_as_successor(World& /*world*/, canele_engine_t* /*engine*/) {}
   std::uint64_t completed = 0;
   std::string state() const {
-    std::string text = "rank " + std::to_string(rank_) + " waits for the collectives";
+    std::string text = "rank " + std::to_string(rank_) + " waits for the collective";
+    if (waits_for_ >= 0) text += " " + std::to_string(waits_for_);
+    if (!in_flight_.empty()) text += "; has begun";
     for (const auto& one : in_flight_) text += " " + std::to_string(one->round.number);
     return text;
   }
@@ -206,7 +208,9 @@ class CollectiveRank {
     const std::unique_ptr<Pending> one = std::move(*which);
     in_flight_.erase(which);
     canele_status_t status{};
+    waits_for_ = one->round.number;
     canele_wait(&one->request, &status);
+    waits_for_ = -1;
     if (status.error == CANELE_OK) {
       if (one->round.odd_position < 0) check(*one);
       ++completed;
@@ -276,6 +280,7 @@ class CollectiveRank {
   canele_operator_t sum_{};
   canele_group_t* groups_[2] = {nullptr, nullptr};
   std::vector<std::unique_ptr<Pending>> in_flight_;
+  int waits_for_ = -1;
   bool given_up_[2] = {false, false};
 };
 

@@ -303,9 +303,9 @@ class OneSidedRank {
     const bool wanted = dice_.under(2) == 0;
     const canele_data_t data = canele_data_contiguous(ones.data(), count * sizeof(std::uint64_t));
     canele_request_t request{};
+    for (std::size_t i = 0; i < count; ++i) ++summed_perhaps[i];  // first: the rank may be killed within the call
     must(canele_accumulate(remote.key, sums_at, &data, CANELE_SUM, CANELE_UINT64, wanted ? before.data() : nullptr,
                            nullptr, &request));
-    for (std::size_t i = 0; i < count; ++i) ++summed_perhaps[i];
     if (!ended(request, peer)) return;
     for (std::size_t i = 0; i < count; ++i) {
       ++summed[i];
