@@ -183,7 +183,7 @@ int canele_group_skip(canele_group_t* group, int code) try {
   }
   collectives::Group& skipping = group_of(group);
   const std::uint64_t number = skipping.started++;
-  skipping.propagate(number, skipping.note(number, {code, skipping.engine.rank}));
+  skipping.propagate(number, skipping.note(number, {code, skipping.engine.rank}), collectives::Group::Notified::all);
   return CANELE_OK;
 } catch (...) {
   return caught();
@@ -193,7 +193,8 @@ int canele_group_revoke(canele_group_t* group) try {
   if (group == nullptr) return error(CANELE_EINVAL, "canele_group_revoke", "group is NULL");
   if (fork::in_child) return reject_in_child("canele_group_revoke");
   collectives::Group& revoked = group_of(group);
-  revoked.propagate(collectives::Failures::all, revoked.note_end({CANELE_ESTATE, revoked.engine.rank}));
+  revoked.propagate(collectives::Failures::all, revoked.note_end({CANELE_ESTATE, revoked.engine.rank}),
+                    collectives::Group::Notified::all);
   return CANELE_OK;
 } catch (...) {
   return caught();

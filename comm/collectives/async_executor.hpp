@@ -106,8 +106,9 @@ struct AsyncExecutor {
   std::byte* scratch = nullptr;
 
   std::atomic<std::uint32_t> left;
-  std::atomic<bool> failed{false};  ///< a step has not been done
-  std::atomic<int> owners{2};       ///< the submitter of `ends`, and `ends` itself: the last one frees the executor
+  std::atomic<bool> failed{false};    ///< a step has not been done
+  std::atomic<bool> notified{false};  ///< a send has not been done, and its receiver has been notified
+  std::atomic<int> owners{2};         ///< the submitter of `ends`, and `ends` itself: the last one frees the executor
 
   // Sends in flight: all of it under `inflight_locked`, held for a few instructions.
   std::atomic<bool> inflight_locked{false};

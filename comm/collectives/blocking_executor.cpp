@@ -205,6 +205,7 @@ void BlockingExecutor::begin(StepId id) {
   const Step& step = schedule_->steps()[id];
   if (given_up()) [[unlikely]] {
     failed_ = true;  // the step is not done
+    if (step.action == Action::send && !std::exchange(notified_, true)) group_.notify_receivers(number_, *schedule_);
     return ended(step);
   }
   if (step.action == Action::send) return send(id, step);
@@ -420,7 +421,7 @@ bool BlockingExecutor::arrives_soon(StepId id, const Step& step) {
 
 /// Carries out all steps from `next` on: the steps before it have ended.
 Ending BlockingExecutor::carry_out_steps(StepId next) {
-  failed_ = cancelled_ = false;
+  failed_ = cancelled_ = notified_ = false;
   news_ = {};
   next == 0 ? begin_all() : begin_from(next);
   for (;;) {

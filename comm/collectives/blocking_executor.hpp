@@ -125,6 +125,7 @@ class BlockingExecutor {
   std::uint32_t in_flight_count_ = 0, free_count_ = 0, sends_ = 0;
   std::vector<StepId> waiting_;  ///< sends beyond inflight_limit, the next one first
   bool failed_ = false, cancelled_ = false;
+  bool notified_ = false;  ///< the receivers of sends that are left out
   Group::News news_;
   bool has_spun_ = false;           ///< in vain, in begin_in_one_hold()
   buffered::Copy* copy_ = nullptr;  ///< of the last buffered send, reused for other receivers of the same range

@@ -13,9 +13,13 @@
 #include "comm/collectives/blocking_executor.hpp"
 #include "comm/engine/engine.hpp"
 #include "comm/engine/rejection.hpp"
+#include "comm/protocol/credit_receiver.hpp"
 
 namespace canele::comm::collectives {
 namespace {
+
+/// The mask of the number in a tag. The notices have a number that no collective has.
+constexpr std::uint64_t any_step = ~((std::uint64_t{1} << slot_bits) - 1);
 
 /// Returns true if later collectives of the group may succeed.
 bool concerns_one_collective(const Ending& ending) {
@@ -123,27 +127,27 @@ std::uint64_t Group::describe(const std::vector<const void*>& waited, std::vecto
 
 // ---- failures
 
-void Group::propagate(std::uint64_t number, News news) {
-  if (news.collective) propagate_failure(number);
-  if (news.group) propagate_end();
+void Group::propagate(std::uint64_t number, News news, Notified notified) {
+  if (news.collective) propagate_failure(number, notified);
+  if (news.group) propagate_end(notified);
 }
 
 /// Ends no request before all ranks that may wait for this one have been notified, or will be: its program may leave at
 /// once.
-void Group::propagate_failure(std::uint64_t number) {
-  notify_neighbours(number);
+void Group::propagate_failure(std::uint64_t number, Notified notified) {
+  notify(number, notified == Notified::all ? others() : neighbours());
   discard_messages(number);
   end_executors(number);
 }
 
 /// Keeps the same order, over all groups that end.
-void Group::propagate_end() {
+void Group::propagate_end(Notified notified) {
   if (ending().code == CANELE_ECANCELED)
     return end_executors(Failures::all);  // the engine is being finalized: no rank listens any more
   std::vector<std::shared_ptr<Group>> all = other_ended_groups();
   all.push_back(shared_from_this());
   for (const auto& group : all) {
-    group->notify_neighbours(Failures::all);
+    group->notify(Failures::all, notified == Notified::all ? group->others() : group->neighbours());
     group->discard_receiver_.start(group->session);
   }
   for (const auto& group : all) group->end_executors(Failures::all);
@@ -162,18 +166,24 @@ std::vector<std::shared_ptr<Group>> Group::other_ended_groups() {
   return all;
 }
 
-/// Discards the messages of a failed collective that no receive has taken. Later ones are discarded as they come. A
-/// receive that another thread posts meanwhile may take some of them.
+/// Discards the messages of a failed collective that no receive has taken. Later ones are discarded as they come; those
+/// without credit are asked for. A receive that another thread posts meanwhile may take some of them.
 void Group::discard_messages(std::uint64_t number) {
-  constexpr std::uint64_t any_step = ~((std::uint64_t{1} << slot_bits) - 1);
   engine.lock_for_callback();
   for (;;) {
     UnexpectedNode* const node = engine.matcher.find(session.match, CANELE_ANY_SOURCE, number << slot_bits, any_step);
     if (node == nullptr) break;
     rejection::discard_one(engine, session, static_cast<comm::Message&>(*node));
   }
+  ask_for_blocked(number);
   engine.unlock();
   engine.after_submit();
+}
+
+/// Asks senders without credit for the messages of this number, because no receive does. Under the engine's lock.
+void Group::ask_for_blocked(std::uint64_t number) {
+  if (engine.credit.blocked_senders.empty()) return;
+  credit_receiver::ask(engine, session, {CANELE_ANY_SOURCE, number << slot_bits, any_step});
 }
 
 bool Group::has(int rank) const { return position_of(ranks_, rank) < size_; }
@@ -205,11 +215,32 @@ std::vector<int> Group::neighbours() const {
   return all;
 }
 
+std::vector<int> Group::others() const {
+  std::vector<int> all;
+  for (int position = 0; position < size_; ++position) {
+    if (position != rank_) all.push_back(world(position));
+  }
+  return all;
+}
+
+/// Not needed for a revoked group, whose members have all been notified. Nor for an engine that is being finalized.
+void Group::notify_receivers(std::uint64_t number, const Schedule& schedule) {
+  const Ending why = ending(number);
+  if (why.code == CANELE_ESTATE || why.code == CANELE_ECANCELED) return;
+  std::vector<int> receivers;
+  for (const Step& step : schedule.steps()) {
+    if (step.action == Action::send) receivers.push_back(world(step.peer));
+  }
+  std::sort(receivers.begin(), receivers.end());
+  receivers.erase(std::unique(receivers.begin(), receivers.end()), receivers.end());
+  notify(has_ended() ? Failures::all : number, receivers);
+}
+
 /// Notifies the rank that is reported as lost as well: it may be alive, and only some ranks may have lost it.
-void Group::notify_neighbours(std::uint64_t number) {
+void Group::notify(std::uint64_t number, const std::vector<int>& ranks) {
   const Ending why = ending(number);
   auto sends = std::make_unique<NoticeSends>();
-  sends->send(session, {number, why.code, why.rank}, neighbours());
+  sends->send(session, {number, why.code, why.rank}, ranks);
   engine.lock_for_callback();
   notices_.erase(std::remove_if(notices_.begin(), notices_.end(), [](const auto& one) { return one->have_ended(); }),
                  notices_.end());
@@ -257,6 +288,7 @@ void Group::notify_before_disconnect(Engine& engine) {
 void Group::listen() {
   engine.lock_for_callback();
   session.unmatched = unmatched;
+  session.takes_blocked = takes_blocked;
   engine.unlock();
   check_for_notice();
 }
@@ -271,11 +303,12 @@ bool Group::has_notice() {
   });
 }
 
-/// Checks for a notice that came before, or while another one was read.
+/// Checks for a notice that came before, or while another one was read. Asks for those that have no credit.
 void Group::check_for_notice() {
   engine.lock_for_callback();
   const bool open = session.unmatched != nullptr;  // close() has not been called meanwhile
   if (open && has_notice()) submit_notice_task();
+  if (open) ask_for_blocked(number_of(notice_tag));
   engine.unlock();
   engine.after_submit();
 }
@@ -287,6 +320,15 @@ void Group::unmatched(Session& session, comm::Message& message) {
   if (message.tag == notice_tag) return group.submit_notice_task();
   if (group.failed(number_of(message.tag)) && !group.has_ended())
     rejection::discard_one(group.engine, session, message);
+}
+
+/// The session's hook for a message whose sender has no credit. Under the engine's lock. Of the notices of a rank, one
+/// at a time is kept; check_for_notice() asks for the next one.
+bool Group::takes_blocked(Session& session, std::int32_t source, std::uint64_t tag) {
+  const auto& group = *static_cast<const Group*>(session.collectives.get());
+  if (tag == notice_tag)
+    return group.engine.matcher.find(session.match, source, notice_tag, CANELE_TAG_EXACT) == nullptr;
+  return group.failed(number_of(tag)) && !group.has_ended();
 }
 
 /// Submits the task that reads the notice. Under the engine's lock.
@@ -355,12 +397,13 @@ bool Group::close() {
   if (none && !failures_.has_any() && !notice_pending_) {
     assert(session.pending == 0);
     session.unmatched = nullptr;
+    session.takes_blocked = nullptr;
     rejection::drop_all(engine, session);
     owned = std::move(session.collectives);
     engine.sessions.close(session);
   }
   engine.unlock();
-  if (must_notify) propagate_end();
+  if (must_notify) propagate_end(Notified::neighbours);
   return none;
 }
 

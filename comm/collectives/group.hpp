@@ -17,17 +17,20 @@
 //                    └──late──▶ discarded     nothing: the session is asked about each message without a receive
 //
 // Notification: position p notifies positions p ± 2^k for all k, about 2 log n messages each. As many messages must be
-// lost at once before one rank is not notified. A rank that leaves the job notifies all ranks that it is connected
-// with of a group's end. A rank that waits for it would otherwise see the disconnect, and take it for the failed rank,
-// before the notice arrives by way of others.
+// lost at once before one rank is not notified. But a rank that has destroyed the group passes nothing on. So a rank
+// that leaves out a send also notifies the receivers of its sends in that collective: they may wait for it. A rank that
+// revokes the group, or skips a collective, knows no receivers, and notifies all ranks.
+//
+// A rank that leaves the job notifies all ranks that it is connected with of a group's end. A rank that waits for it
+// would otherwise see the disconnect, and take it for the failed rank, before the notice arrives by way of others.
 //
 // Late messages: a rank that has given up a collective discards its messages, those that have come and those that come.
 // The sender's part ends as if the message had been received; the notice says what has happened. A group that has ended
 // receives and discards everything: the ranks that still send may have started collectives that this rank never will.
 //
-// Rejected: an abort message in place of each message that will not be sent. It reaches only the ranks that this rank
-// would have sent to, and each of them has to do the same in every later step.
-// Rejected: to notify all ranks directly (n² messages in total).
+// Rejected: only an abort message in place of each message that will not be sent. Each rank has to do the same in every
+// later step, so that the last rank hears of the failure after all others.
+// Rejected: that each rank notifies all ranks directly (n² messages in total, and as many connections).
 // Rejected: to cancel receives only. The sender of a large message would wait forever for a receive that no longer
 // exists.
 #pragma once
@@ -171,9 +174,13 @@ class Group final : public std::enable_shared_from_this<Group> {
   News note(std::uint64_t number, Ending ending);
   /// Records the end of the group.
   News note_end(Ending ending);
+  /// Which ranks to notify: a rank that is the first to know notifies all if no schedule says which ones may wait.
+  enum class Notified : std::uint8_t { neighbours, all };
   /// Notifies other ranks, and ends the collective here, or all that are in progress. If a rank has died, does so in
   /// all groups that contain it: a peer that learns of the death through one group may give up all of its groups.
-  void propagate(std::uint64_t number, News news);
+  void propagate(std::uint64_t number, News news, Notified notified = Notified::neighbours);
+  /// Notifies the ranks that the schedule of a failed collective sends to, because this rank leaves out a send.
+  void notify_receivers(std::uint64_t number, const Schedule& schedule);
   /// Called when the engine disconnects. For each group that has ended, notifies all connected members of the reason.
   static void notify_before_disconnect(Engine& engine);
   /// Starts listening for failure notices, including those that came before the group was created here.
@@ -228,11 +235,14 @@ class Group final : public std::enable_shared_from_this<Group> {
     bool have_ended() const;
   };
   static void unmatched(Session& session, comm::Message& message) CANELE_UNDER_LOCK;
+  static bool takes_blocked(Session& session, std::int32_t source, std::uint64_t tag) CANELE_UNDER_LOCK;
   static std::uint64_t number_of(std::uint64_t tag);
   BlockingExecutor& make_blocking_executor();
   std::vector<int> neighbours() const;
+  std::vector<int> others() const;
   bool has_notice() CANELE_UNDER_LOCK;
   void check_for_notice();
+  void ask_for_blocked(std::uint64_t number) CANELE_UNDER_LOCK;
   void submit_notice_task() CANELE_UNDER_LOCK;
   static void read_notice(ltask::Task& task);
   static void on_notice(canele_request_t* request, unsigned events, void* argument);
@@ -240,11 +250,11 @@ class Group final : public std::enable_shared_from_this<Group> {
   bool has(int rank) const;
   std::vector<std::shared_ptr<Group>> other_ended_groups();
   bool fails_with_another() CANELE_UNDER_LOCK;
-  void propagate_end();
-  void propagate_failure(std::uint64_t number);
+  void propagate_end(Notified notified);
+  void propagate_failure(std::uint64_t number, Notified notified);
   void discard_messages(std::uint64_t number);
   void end_executors(std::uint64_t number);
-  void notify_neighbours(std::uint64_t number);
+  void notify(std::uint64_t number, const std::vector<int>& ranks);
 
   const std::vector<int> ranks_;
   const int size_, rank_;

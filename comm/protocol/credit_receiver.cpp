@@ -102,12 +102,10 @@ void ask_more(Context& context, Peer& peer) CANELE_UNDER_LOCK {
   }
 }
 
-/// Notes a receive until its sender is asked for it. With too many receives, or no memory, the sender is asked for
-/// everything.
-void note(Context& context, const Peer& peer, const PostedNode& receive) CANELE_UNDER_LOCK {
+/// Notes what is wanted until its sender is asked for it. If too much is noted, or there is no memory, the sender is
+/// asked for everything.
+void note_wanted(Context& context, const Peer& peer, const Wanted& wanted) CANELE_UNDER_LOCK {
   Asking& asking = *peer.asking;
-  Session* const session = request_of(receive).session;
-  const Wanted wanted{receive.tag, receive.mask, context.matcher.take_post_order(), session, session->number};
   if (asking.all) return;
   if (!asking.receives.empty()) {
     Wanted& newest = asking.receives.back();
@@ -126,7 +124,7 @@ void note(Context& context, const Peer& peer, const PostedNode& receive) CANELE_
   if (asking.all) asking.receives.clear();
 }
 
-void note(Asking& asking, const Wanted& probe) {
+void note_probe(Asking& asking, const Wanted& probe) {
   const auto same = [&](const Wanted& one) {
     return one.number == probe.number && one.tag == probe.tag && one.mask == probe.mask;
   };
@@ -238,7 +236,7 @@ Verdict on_blocked(Context& context, Peer& peer, bool is_blocked, std::uint32_t 
   asking.asked = asking.answered = 0;
   asking.solicit_id = 1;
   asking.episode = episode;
-  asking.all = context.sessions.has_posted();
+  asking.all = context.sessions.wants_messages();
   refill(context, peer);
   return Verdict::ok();
 }
@@ -259,10 +257,11 @@ Verdict on_solicit_done(Context& context, Peer& peer, std::uint64_t solicitation
   return Verdict::ok();
 }
 
-void ask(Context& context, const PostedNode& receive) {
+void ask(Context& context, Session& session, const Pattern& pattern) {
   for (Peer* peer : context.credit.blocked_senders) {
-    if (receive.source != rank_any && peer->rank != receive.source) continue;
-    note(context, *peer, receive);
+    if (pattern.source != rank_any && peer->rank != pattern.source) continue;
+    const std::uint64_t id = context.matcher.take_post_order();
+    note_wanted(context, *peer, {pattern.tag, pattern.mask, id, &session, session.number});
     refill(context, *peer);
   }
 }
@@ -270,7 +269,7 @@ void ask(Context& context, const PostedNode& receive) {
 void missed(Context& context, Session& session, int source, std::uint64_t tag, std::uint64_t mask) {
   for (Peer* peer : context.credit.blocked_senders) {
     if (source != rank_any && peer->rank != source) continue;
-    note(*peer->asking, {tag & mask, mask, 0, &session, session.number});
+    note_probe(*peer->asking, {tag & mask, mask, 0, &session, session.number});
     refill(context, *peer);
   }
 }

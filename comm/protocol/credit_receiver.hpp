@@ -63,12 +63,17 @@ Verdict on_blocked(Context& context, Peer& peer, bool is_blocked, std::uint32_t 
 Verdict on_solicit_done(Context& context, Peer& peer, std::uint64_t solicitations,
                         std::uint32_t episode) CANELE_UNDER_LOCK;
 
-/// Serves blocked senders that may have what a receive waits for: they get credit, or their messages are solicited.
-void ask(Context& context, const PostedNode& receive) CANELE_UNDER_LOCK;
+/// What a receive waits for, or what a session takes without one.
+struct Pattern {
+  int source;  ///< may be rank_any
+  std::uint64_t tag, mask;
+};
+/// Serves blocked senders that may have such messages: they get credit, or their messages are solicited.
+void ask(Context& context, Session& session, const Pattern& pattern) CANELE_UNDER_LOCK;
 /// Handles that a receive for messages of one source, or of any, waits.
 inline void posted(Context& context, const PostedNode& receive) CANELE_UNDER_LOCK {
   if (!context.credit.blocked_senders.empty()) [[unlikely]]
-    ask(context, receive);
+    ask(context, *request_of(receive).session, {receive.source, receive.tag, receive.mask});
 }
 
 /// Handles that a probe has found nothing. What it asks for is stored when its blocked envelope comes.

@@ -96,6 +96,7 @@ void SessionTable::recycle(Session& session) {
   session.served.clear();
   session.collectives.reset();
   session.unmatched = nullptr;
+  session.takes_blocked = nullptr;
   std::destroy_at(&session.match);
   std::construct_at(&session.match);
   free_.push_back(&session);

@@ -65,6 +65,8 @@ class Session {
   MatchSession match;
   std::shared_ptr<void> collectives;  ///< of an internal session: the collectives::Group that it belongs to
   void (*unmatched)(Session&, Message&) = nullptr;  ///< called for each message stored unmatched; may reject it
+  /// Returns whether `unmatched` is to have this message although its sender has no credit. nullptr: none.
+  bool (*takes_blocked)(Session&, std::int32_t source, std::uint64_t tag) = nullptr;
 
   bool serves(std::uint64_t tag) const { return std::find(served.begin(), served.end(), tag) != served.end(); }
   /// Returns whether canele_finalize itself receives the messages of this session. See
@@ -123,8 +125,10 @@ class SessionTable {
     for (const Session* one : live_) sum += one->pending;
     return sum;
   }
-  bool has_posted() const {
-    return std::any_of(live_.begin(), live_.end(), [](const Session* one) { return one->match.posted != 0; });
+  /// Returns whether a receive waits, or a session takes messages without one.
+  bool wants_messages() const {
+    return std::any_of(live_.begin(), live_.end(),
+                       [](const Session* one) { return one->match.posted != 0 || one->takes_blocked != nullptr; });
   }
 
  private:
