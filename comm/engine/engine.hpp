@@ -337,8 +337,8 @@ class Engine final : public Context, public ltask::ProgressSource {
       seen_heartbeats_{0};  ///< of all drivers, and of the worker, as the on-demand thread saw them last
   std::atomic<int> program_unit_{-1};
   std::uint64_t parked_ns_ = 0;  ///< when its worker went to sleep; 0: it did not, or tracing is off
-  void run_linked(ltask::SubmitLock::Node* node) CANELE_UNDER_LOCK;
   int run_next_linked(int most) CANELE_UNDER_LOCK;
+  void serve_some_linked() CANELE_UNDER_LOCK;
 };
 
 /// A handle of the C ABI is the address of its object.

@@ -42,7 +42,7 @@ template <typename Done>
     if (spin.others != 0 && events > 0 && turns > few_more) turns = few_more;
     if (done || after_unlock.due() || tasks.has_work() || !delayed_rails.empty() || !large.deferred_copies.empty())
       break;
-    if (lock.pending()) run_linked(lock.take());
+    if (lock.pending()) serve_some_linked();
     if (!backlogged_peers.empty()) flush_backlogged();
   }
   return done;

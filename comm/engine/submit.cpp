@@ -22,6 +22,12 @@ namespace canele::comm {
 
 constinit thread_local int PostOnlyScope::depth = 0;
 
+namespace {
+
+constexpr int most_served = 32;  ///< operations that a holder runs for other threads before it hands over
+
+}  // namespace
+
 void Engine::lock_for_callback() {
   for (unsigned turn = 1; !lock.try_lock(); ++turn) {
     if (serve_left()) {
@@ -46,7 +52,6 @@ void Engine::enable_lock_bias(bool yes) {
 }
 
 void Engine::unlock_slowly() {
-  constexpr int most_served = 32;
   PostUnlockActions due;
   bool left_over = false;
   int served = 0;
@@ -95,15 +100,6 @@ bool Engine::serve_left() {
   return true;
 }
 
-void Engine::run_linked(ltask::SubmitLock::Node* node) {
-  while (node != nullptr) {
-    ltask::SubmitLock::Node* next = node->next;  // running it may end its life
-    counters.add(Counter::lock_queued);
-    run(static_cast<Op&>(*node));
-    node = next;
-  }
-}
-
 int Engine::run_next_linked(int most) {
   int count = 0;
   for (; count < most; ++count) {
@@ -114,6 +110,12 @@ int Engine::run_next_linked(int most) {
     run(static_cast<Op&>(*node));  // this may end its life
   }
   return count;
+}
+
+/// For a holder that polls. If it must hand over, its unlocking does so.
+void Engine::serve_some_linked() {
+  run_next_linked(most_served);
+  if (lock.has_rest()) after_unlock.go_on();
 }
 
 void Engine::submit(Op& op) {

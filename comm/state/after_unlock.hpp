@@ -30,6 +30,8 @@ class PostUnlockActions {
     due_ = true;
     sleeper_ = &sleeper;
   }
+  /// Makes due that the holder goes on with what other threads have linked, or hands it over.
+  void go_on() { due_ = true; }
   /// Moves the entries of `other` here. `other` keeps its memory for the next time.
   void take(PostUnlockActions& other) {
     parkers_.insert(parkers_.end(), other.parkers_.begin(), other.parkers_.end());

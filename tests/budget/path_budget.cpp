@@ -15,6 +15,7 @@
 #include "collectives.hpp"
 #include "comm/engine/poll_yield.hpp"
 #include "counting.hpp"
+#include "linked.hpp"
 #include "one_sided.hpp"
 #include "still_clock.hpp"
 #include "tests/unit/engine/local_job.hpp"
@@ -178,4 +179,5 @@ int main() {
   canele::test::budget::count_collectives();
   canele::test::budget::count_one_sided();
   canele::test::budget::count_active();
+  canele::test::budget::count_linked();
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "comm/engine/spin_wait.hpp"
 #include "unit/engine/local_job.hpp"
 
 namespace canele::test {
@@ -83,6 +84,19 @@ TEST_F(LockBudget, WhoLeavesTheLockOrdersSoManyAndNoMore) {
     ASSERT_LE(++turns, receives_.size() / most_served + receives_.size() / most_ordered + 2);
   }
   EXPECT_GE(run_for_others() - before, receives_.size()) << "all of them, and what the engine itself has linked";
+  expect_in_order();
+}
+
+/// A thread polls in a short wait while others link more and more.
+TEST_F(LockBudget, WhoWaitsRunsSoManyAndNoMore) {
+  link_all();
+  const std::uint64_t before = run_for_others();
+  EXPECT_FALSE(engine().spin_locked({1000, 0}, [] { return false; }));
+  EXPECT_LE(run_for_others() - before, most_served) << "it has polled on with linked posts waiting";
+  engine().unlock();
+  EXPECT_LE(run_for_others() - before, 2 * most_served);
+  EXPECT_TRUE(engine().lock.seems_put_down());
+  while (engine().lock.seems_put_down()) job_->step_all();
   expect_in_order();
 }
 
