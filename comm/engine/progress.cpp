@@ -187,9 +187,9 @@ void Engine::warm() {
 int Engine::step_locked() {
   if (!try_lock()) return serve_left() ? 1 : 0;
   int did = 0;
+  for (DriverInstance* instance : driver_set.polled) did += instance->driver->poll(Engine::packets_per_poll);
   if (!large.deferred_copies.empty()) [[unlikely]]
     shared_copy::start_deferred(*this);
-  for (DriverInstance* instance : driver_set.polled) did += instance->driver->poll(Engine::packets_per_poll);
   if (!delayed_rails.empty()) {
     flush_delayed = true;
     for (Rail* rail : delayed_rails) {

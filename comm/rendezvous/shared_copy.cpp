@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "comm/link/queue.hpp"
 #include "comm/protocol/receive.hpp"
@@ -52,9 +53,11 @@ bool copy_range(RmaCopy& copy, std::uint64_t at, std::uint64_t size) {
 void copy_chunk(ltask::Task& task) {
   auto& copy = static_cast<RmaCopy&>(task);
   Context& context = *copy.context;
+  copy.gives_way = copy.op == RmaOp::put && context.large.shared_receives.load(std::memory_order_relaxed) != 0;
+  if (copy.gives_way) return context.submit(static_cast<rendezvous::TransferDoneOp&>(copy));
   const std::uint32_t chunks = chunks_of(copy.want);
-  const ChunkClaims::Range mine =
-      copy.claims.claim_chunks(copy.op == RmaOp::get ? ChunkClaims::From::front : ChunkClaims::From::back, chunks);
+  const ChunkClaims::From from = copy.op == RmaOp::get ? ChunkClaims::From::front : ChunkClaims::From::back;
+  const ChunkClaims::Range mine = copy.claims.claim_chunks(from, chunks, copy.exchanges);
   if (mine.count != 0) {
     const std::uint64_t chunk = chunk_of(copy.want);
     const std::uint64_t at = mine.first * chunk;
@@ -89,10 +92,22 @@ RmaCopy& make(Context& context, Request& request, Peer& peer, const OwnPart& par
   copy.want = part.want;
   copy.own = request.handle;
   if (rendezvous::measures_copies(context, peer)) copy.costs = &peer.rail->instance->copy_costs;
-  copy.last = false;
+  copy.last = copy.gives_way = false;
+  copy.exchanges = part.op == RmaOp::get && context.sends.used() != 0;
   request.copying = true;
   copy.prepare(copy_chunk);
   return copy;
+}
+
+/// Resumes copies of sends, unless this end still has receives to copy.
+void resume_sends(Context& context) CANELE_UNDER_LOCK {
+  if (context.large.shared_receives.load(std::memory_order_relaxed) != 0) return;
+  while (context.large.paused_copies != nullptr) {
+    RmaCopy& copy = *context.large.paused_copies;
+    context.large.paused_copies = copy.next_free;
+    copy.prepare(copy_chunk);
+    context.tasks.submit(copy);
+  }
 }
 
 /// Ends a receive whose last chunk is done, by this end or the other. `tell`: the sender does not know yet.
@@ -141,6 +156,7 @@ void send_finished(Context& context, Request& request, Peer& peer, const RmaCopy
 
 void receive(Context& context, Request& request, Peer& peer, ChunkClaims claims, std::span<const std::byte> rkey) {
   if (rkey.empty()) return;  // only the sender can copy
+  context.large.shared_receives.fetch_add(1, std::memory_order_relaxed);
   context.tasks.submit(make(context, request, peer, {claims, RmaOp::get, rkey, request.transfer_id, wanted(request)}));
 }
 
@@ -160,6 +176,11 @@ void start_deferred(Context& context) {
 void copy_finished(Context& context, RmaCopy& copy) {
   const bool receives = copy.op == RmaOp::get;
   Peer& peer = *copy.peer;
+  if (copy.gives_way) {
+    CANELE_COVER(shared_copy_gives_way);
+    copy.next_free = std::exchange(context.large.paused_copies, &copy);
+    return resume_sends(context);
+  }
   if (receives) context.counters.add(Counter::rma_get_bytes, copy.offset);
   copy.note_cost();
   if (!receives) context.counters.add(Counter::rma_put_bytes, copy.offset);
@@ -168,6 +189,9 @@ void copy_finished(Context& context, RmaCopy& copy) {
     receives ? receive_finished(context, *request, peer, copy.last) : send_finished(context, *request, peer, copy);
   }
   rendezvous::free_copy(context, copy);
+  if (!receives) return;
+  context.large.shared_receives.fetch_sub(1, std::memory_order_relaxed);
+  resume_sends(context);
 }
 
 Verdict on_copy_done(Context& context, Peer& peer, Handle key) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Shared copies: both ends of a large message copy chunks of it, whichever has time. The end that ends the last chunk
-// tells the other.
+// tells the other. An end copies its receives before its sends: in an exchange each end then has its own data in its
+// cache.
 //
 // Any thread may call these functions, under the engine's lock. Only the copying task runs outside it.
 //

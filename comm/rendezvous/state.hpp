@@ -49,6 +49,8 @@ struct RmaCopy : DriverToken, TransferDoneOp, ltask::Task {
   drivers::RmaOp op = drivers::RmaOp::get;
   Handle own = Handle::none;  ///< our name for our end
   bool last = false;          ///< this end has ended the last chunk of all
+  bool gives_way = false;     ///< this end has receives of its own to copy first
+  bool exchanges = false;     ///< both ends have a receive to copy, as far as this end knows
 };
 
 /// Adds the time of its scope to the duration of a copy, if that is noted. Any thread, without the engine's lock.
@@ -73,6 +75,8 @@ struct State {
   RmaCopy* free_copies CANELE_LOCKED = nullptr;
   std::vector<std::unique_ptr<RmaCopy>> all_copies CANELE_LOCKED;
   std::vector<RmaCopy*> deferred_copies CANELE_LOCKED;  ///< copies that begin with the next progress call.
+  RmaCopy* paused_copies CANELE_LOCKED = nullptr;  ///< of sends, which give way to copies of receives; by next_free
+  std::atomic<std::uint32_t> shared_receives = 0;  ///< receives whose chunks this end copies; changed under the lock.
   buffered::BufferedSend* buffered_sends CANELE_LOCKED =
       nullptr;  ///< buffered sends, a subset of the pending sends that no thread waits for.
   std::atomic<std::uint32_t> buffered_count = 0;  ///< changed under the lock, read by any thread.

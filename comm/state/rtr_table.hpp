@@ -74,8 +74,8 @@ class ChunkClaims {
   };
   /// Claims chunks that neither end copies yet. The caller must call copied() for them. Several chunks are claimed at a
   /// time, because a kernel call costs a considerable part of the copy of a chunk. While both ends copy, a claim is up
-  /// to half of what is left. It is up to all of it if only this end has claimed so far.
-  Range claim_chunks(From from, std::uint32_t chunks) {
+  /// to half of what is left. It is up to all of it if only this end has claimed so far, or if the other end is busy.
+  Range claim_chunks(From from, std::uint32_t chunks, bool other_is_busy = false) {
     const std::uint32_t most_per_claim = chunks > 32 ? 2 : 4;  // so one turn (tasks_per_turn) copies at most 4 MiB
     std::uint64_t seen = next_->load(std::memory_order_relaxed);
     for (;;) {
@@ -84,7 +84,7 @@ class ChunkClaims {
       if ((seen & ~std::uint64_t{most}) != (generation_ | acquired_bit) || front + back >= chunks) return {};
       const std::uint32_t left = chunks - front - back;
       const auto [own, others] = from == From::front ? std::pair(front, back) : std::pair(back, front);
-      const bool alone = own != 0 && others == 0;
+      const bool alone = (own != 0 || other_is_busy) && others == 0;
       const std::uint32_t count = std::min(alone ? left : std::max(left / 2, 1u), most_per_claim);
       const std::uint64_t then = seen + (std::uint64_t{count} << (from == From::front ? 0 : 16));
       if (!next_->compare_exchange_weak(seen, then, std::memory_order_acq_rel)) continue;

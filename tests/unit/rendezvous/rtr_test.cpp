@@ -7,7 +7,6 @@
 #include <cstring>
 #include <deque>
 #include <random>
-#include <thread>
 
 #include "comm/rendezvous/receiver_initiated.hpp"
 #include "tests/slowness.hpp"
@@ -428,6 +427,49 @@ TEST_F(Rtrs, ANewRtrReplacesOneThatWasWithdrawn) {
   ASSERT_TRUE(job_.finish(sent_) && job_.finish(third));
 }
 
+/// Both ends send to each other, and have posted their receives before.
+class Exchange : public Rtrs {
+ protected:
+  void begin_exchange() {
+    post(&received_, in_);
+    ASSERT_EQ(canele_irecv(s_[0], 1, 1, CANELE_TAG_EXACT, in_of_other_.data(), large, &received_by_other_), CANELE_OK);
+    for (const int rank : {0, 1, 0}) step(rank);
+    send(&sent_, out_);
+    ASSERT_EQ(canele_isend(s_[1], 0, 1, out2_.data(), large, &sent_by_other_), CANELE_OK);
+  }
+  void end_exchange() {
+    expect_received(received_, in_, out_);
+    expect_received(received_by_other_, in_of_other_, out2_);
+    ASSERT_TRUE(job_.finish(sent_) && job_.finish(sent_by_other_));
+  }
+
+  Words in_of_other_ = Words(large / 8);
+  canele_request_t sent_by_other_{}, received_by_other_{};
+};
+
+TEST_F(Exchange, AnEndCopiesItsReceivesBeforeItsSends) {
+  begin_exchange();
+  for (const int rank : {0, 1}) job_.engine(rank).advance();
+  for (bool any = true; any;) {
+    any = false;
+    for (const int rank : {0, 1}) any = job_.engine(rank).tasks.run(1) > 0 || any;
+  }
+  end_exchange();
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(count(rank, comm::Counter::rma_get_bytes), large) << "rank " << rank;
+    EXPECT_EQ(count(rank, comm::Counter::rma_put_bytes), 0u) << "rank " << rank;
+  }
+}
+
+/// The other end does nothing: this end copies for both once its own receive is done.
+TEST_F(Exchange, ASendThatGaveWayIsCopiedAfterTheReceives) {
+  begin_exchange();
+  step(0);
+  EXPECT_EQ(count(0, comm::Counter::rma_get_bytes), large);
+  EXPECT_EQ(count(0, comm::Counter::rma_put_bytes), large);
+  end_exchange();
+}
+
 /// Receives and messages of all kinds cross, in an order from the seed, while the RTRs pass through all their states.
 class RandomRtrs : public Rtrs, public testing::WithParamInterface<unsigned> {};
 
@@ -490,82 +532,6 @@ constexpr unsigned last_seed = 1;  // one thread, so little to find, and every b
 constexpr unsigned last_seed = 4;
 #endif
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomRtrs, testing::Range(1u, last_seed + 1));
-
-using From = comm::ChunkClaims::From;
-
-TEST(ChunkClaims, EachChunkOnceByTwoThreads) {
-  drivers::SharedLine line{};
-  constexpr std::uint32_t chunks = 20'000;
-  comm::ChunkClaims ours(line, 7), theirs(line, 7);
-  ours.open();
-  EXPECT_EQ(ours.claim_chunks(From::front, chunks).count, 0u) << "not taken yet";
-  ASSERT_TRUE(theirs.acquire());
-  EXPECT_FALSE(ours.close());
-  std::vector<std::atomic<int>> copies(chunks);
-  std::atomic<int> lasts{0};
-  const auto work = [&](comm::ChunkClaims claims, From from) {
-    for (auto mine = claims.claim_chunks(from, chunks); mine.count != 0; mine = claims.claim_chunks(from, chunks)) {
-      for (std::uint32_t i = 0; i < mine.count; ++i) ++copies[mine.first + i];
-      const bool well = mine.first > 2 || mine.first + mine.count <= 2;
-      if (claims.copied(well, mine.count, chunks)) ++lasts;
-    }
-  };
-  std::thread other(work, theirs, From::back);
-  work(ours, From::front);
-  other.join();
-  for (const auto& one : copies) ASSERT_EQ(one, 1);
-  EXPECT_EQ(lasts, 1);
-  EXPECT_TRUE(ours.all_copied(chunks) && ours.any_failed());
-}
-
-TEST(ChunkClaims, AnOldOneFindsNothing) {
-  drivers::SharedLine line{};
-  comm::ChunkClaims first(line, 1), second(line, 2);
-  first.open();
-  ASSERT_TRUE(first.close());
-  EXPECT_FALSE(first.acquire());
-  EXPECT_EQ(first.claim_chunks(From::front, 4).count, 0u);
-  second.open();
-  EXPECT_FALSE(first.acquire());
-  ASSERT_TRUE(second.acquire());
-  EXPECT_EQ(first.claim_chunks(From::front, 4).count, 0u);
-  EXPECT_EQ(second.claim_chunks(From::front, 4).first, 0u);
-  EXPECT_EQ(second.claim_chunks(From::back, 4).first, 3u);
-  EXPECT_FALSE(second.any_failed());
-  second.revoke();
-  EXPECT_EQ(second.claim_chunks(From::front, 4).count, 0u);
-  EXPECT_FALSE(second.acquired());
-}
-
-TEST(ChunkClaims, AreLongWhileTheOtherEndHasNotCome) {
-  drivers::SharedLine line{};
-  comm::ChunkClaims claims(line, 1);
-  const auto counts = [&](const std::vector<From>& who, std::uint32_t chunks) {
-    std::vector<std::uint32_t> found;
-    claims.open();
-    claims.acquire();
-    for (const From from : who) found.push_back(claims.claim_chunks(from, chunks).count);
-    return found;
-  };
-  using Counts = std::vector<std::uint32_t>;
-  EXPECT_EQ(counts({From::front, From::front, From::front}, 8), (Counts{4, 4, 0}));
-  EXPECT_EQ(counts({From::back, From::front, From::back, From::front, From::back}, 8), (Counts{4, 2, 1, 1, 0}));
-  EXPECT_EQ(counts({From::front, From::front}, 33), (Counts{2, 2})) << "others wait";
-}
-
-TEST(ChunkClaims, WhatTheOtherProcessWritesStaysInside) {
-  drivers::SharedLine line{};
-  comm::ChunkClaims claims(line, 1);
-  for (std::uint64_t word = 0; word < std::uint64_t{1} << 31; word = word * 3 + 1) {
-    for (const From from : {From::front, From::back}) {
-      claims.open();
-      ASSERT_TRUE(claims.acquire());
-      line.words[0].fetch_or(word);
-      const comm::ChunkClaims::Range mine = claims.claim_chunks(from, 100);
-      ASSERT_LE(mine.first + mine.count, 100u) << word;
-    }
-  }
-}
 
 }  // namespace
 }  // namespace canele::test
