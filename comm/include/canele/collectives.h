@@ -57,12 +57,13 @@ CANELE_API int canele_group_create(canele_engine_t *engine, const char *label, c
 /** Takes this rank's turn in the next collective of the group without a part in it. The collective fails with `error`
  * on all ranks that have not ended it; later ones are not affected. For a rank that has no memory for its buffers
  * (CANELE_ENOMEM), or whose own arguments contradict each other (CANELE_EPROTOCOL); CANELE_EINVAL: any other error, or
- * NULL. Does not block. */
+ * NULL. Does not block; sends a short message to each rank of the group. */
 CANELE_API int canele_group_skip(canele_group_t *group, int error);
 
 /** Ends the group on all ranks, for a rank that takes no more part in it, after an error for example. The running
  * collectives, and all later ones, end with CANELE_ESTATE, and status.source is this rank. Those that need nothing more
- * from it may still succeed. Does not block; nothing happens if the group has ended already. CANELE_EINVAL: NULL. */
+ * from it may still succeed. Does not block; sends a short message to each rank of the group. Nothing happens if the
+ * group has ended already. CANELE_EINVAL: NULL. */
 CANELE_API int canele_group_revoke(canele_group_t *group);
 
 /** Frees the group. CANELE_EBUSY while its collectives are running here. NULL is allowed. */
