@@ -168,7 +168,6 @@ Verdict on_blocked_envelope(Context& context, Peer& peer, const wire::Head& head
     if (verdict.is_retry()) verdict = Verdict::ok();  // the message stays where it is, with its sender
   } else if (node == nullptr && session->takes_blocked != nullptr &&
              session->takes_blocked(*session, peer.rank, head.tag)) {
-    CANELE_COVER(blocked_envelope_taken_by_session);
     verdict = store_unexpected_rts(context, peer, {parsed, *session, 0, nullptr});
     taken = true;
   }
