@@ -172,8 +172,14 @@ class BasicSubmitLock {
     return bias_.load(std::memory_order_acquire) == owner || lost_on_the_way_in(*owner);
   }
 
-  /// Unlocks and returns nullptr, or keeps the lock and returns what was linked, oldest first. For the holder.
-  Node* unlock_or_take() noexcept { return try_unlock() ? nullptr : take(); }
+  /// For tests: unlocks and returns nullptr, or keeps the lock and returns all that was linked, oldest first.
+  Node* unlock_or_take() noexcept {
+    assert(!has_rest());
+    if (try_unlock()) return nullptr;
+    Node* reversed = nullptr;
+    for (Node* node = take_unordered(); node != nullptr;) move(node, reversed);
+    return reversed;
+  }
 
   /// Unlocks if nothing is linked. For the holder.
   bool try_unlock() noexcept { return unlock_as_owner() || try_unlock_in_turn(); }
@@ -196,15 +202,6 @@ class BasicSubmitLock {
 
   /// Returns whether something is linked. For the holder; a plain load.
   bool pending() const noexcept { return word_.load(std::memory_order_relaxed) > biased_word; }
-
-  /// Removes what is linked and returns it, oldest first; the lock stays taken. For the holder, if nothing was left
-  /// when it took the lock.
-  Node* take() noexcept {
-    assert(!has_rest());
-    Node* reversed = nullptr;
-    for (Node* node = take_unordered(); node != nullptr;) move(node, reversed);
-    return reversed;
-  }
 
   /// Returns whether the holder has locked as owner. Then no other thread is past the begin of its guard.
   bool has_owner() const noexcept { return locked_by_ != nullptr; }

@@ -131,7 +131,7 @@ class ReadyQueue {
  private:
   void skip(StepId id) {
     executor_.failed.store(true, std::memory_order_relaxed);
-    const bool tells = executor_.steps()[id].action == Action::send && executor_.given_up();
+    const bool tells = executor_.steps()[id].action == Action::send;
     if (tells && !executor_.notified.exchange(true, std::memory_order_relaxed))
       executor_.group->notify_receivers(executor_.number, *executor_.schedule);
     ended(id);

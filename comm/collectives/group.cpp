@@ -31,6 +31,12 @@ int position_of(const std::vector<int>& ranks, int rank) {
   return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
 }
 
+std::vector<int> each_once(std::vector<int> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
 /// Calls visit(std::shared_ptr<Group>) for each group of the engine that has not been closed. Under the engine's lock.
 template <typename Visit>
 void each_group(Engine& engine, Visit visit) CANELE_UNDER_LOCK {
@@ -182,7 +188,6 @@ void Group::discard_messages(std::uint64_t number) {
 
 /// Asks senders without credit for the messages of this number, because no receive does. Under the engine's lock.
 void Group::ask_for_blocked(std::uint64_t number) {
-  if (engine.credit.blocked_senders.empty()) return;
   credit_receiver::ask(engine, session, {CANELE_ANY_SOURCE, number << slot_bits, any_step});
 }
 
@@ -210,9 +215,7 @@ std::vector<int> Group::neighbours() const {
       all.push_back(world(position));
     }
   }
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return all;
+  return each_once(std::move(all));
 }
 
 std::vector<int> Group::others() const {
@@ -231,9 +234,7 @@ void Group::notify_receivers(std::uint64_t number, const Schedule& schedule) {
   for (const Step& step : schedule.steps()) {
     if (step.action == Action::send) receivers.push_back(world(step.peer));
   }
-  std::sort(receivers.begin(), receivers.end());
-  receivers.erase(std::unique(receivers.begin(), receivers.end()), receivers.end());
-  notify(has_ended() ? Failures::all : number, receivers);
+  notify(has_ended() ? Failures::all : number, each_once(std::move(receivers)));
 }
 
 /// Notifies the rank that is reported as lost as well: it may be alive, and only some ranks may have lost it.

@@ -92,7 +92,7 @@ RmaCopy& make(Context& context, Request& request, Peer& peer, const OwnPart& par
   copy.want = part.want;
   copy.own = request.handle;
   if (rendezvous::measures_copies(context, peer)) copy.costs = &peer.rail->instance->copy_costs;
-  copy.last = copy.gives_way = false;
+  copy.last = false;
   copy.exchanges = part.op == RmaOp::get && context.sends.used() != 0;
   request.copying = true;
   copy.prepare(copy_chunk);
