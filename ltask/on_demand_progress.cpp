@@ -11,6 +11,12 @@
 #include "ltask/coverage.hpp"
 
 namespace canele::ltask {
+namespace {
+
+/// Longest nap that serves other ranks beside a thread that polls, in units of the first nap.
+constexpr std::uint64_t beside_polls = 4;
+
+}  // namespace
 
 bool OnDemandProgress::start(Kind kind, Pace pace) {
   stop();
@@ -82,7 +88,7 @@ void OnDemandProgress::cancel_expedite() noexcept {
     if (platform_.now_ns() - posted_ns_.load(std::memory_order_relaxed) > of_use * pace_.first_ns) regain_trust();
   } else {
     CANELE_COVER_RARE(expedite_cancelled);
-    if (!alarm_->ignore()) alarm_->set(pace_.longest_ns);
+    if (!alarm_->ignore()) alarm_->set(source_.serves_others() ? beside_polls * pace_.first_ns : pace_.longest_ns);
     trust_.fetch_sub(1, std::memory_order_relaxed);
   }
   idle_.store(true, std::memory_order_release);
@@ -117,7 +123,7 @@ std::uint64_t OnDemandProgress::first_ns() const {
 std::uint64_t OnDemandProgress::nap_length() {
   if (expedited()) return pace_.first_ns / 2;
   // A thread that polled a moment ago serves the other processes, and a check would only take its core.
-  if (source_.serves_others()) return covered_ ? std::min(nap_ns_, 4 * pace_.first_ns) : pace_.first_ns;
+  if (source_.serves_others()) return covered_ ? std::min(nap_ns_, beside_polls * pace_.first_ns) : pace_.first_ns;
   if (nap_ns_ < pace_.longest_ns) return nap_ns_;
   return pace_.longest_ns - platform_.now_ns() % pace_.longest_ns;
 }

@@ -36,7 +36,7 @@ namespace {
 
 using namespace canele::perf;
 
-/// Runs overlap, threads, overload, availability, alltoall, pairs, silence, or clock.
+/// Runs overlap, threads, overload, availability, alltoall, pairs, silence, passive, or clock.
 int progress_in_job(const Options& options) {
   const progress::Clock clock;
   const double calm = progress::us_per_turn(clock);  // no library yet

@@ -312,7 +312,7 @@ void add_callback(CLI::App& app, Options& options) {
 void add_progress(CLI::App& app, Options& options) {
   progress::add_subcommands(app, options.progress);
   for (const char* const name :
-       {"overlap", "threads", "overload", "availability", "alltoall", "pairs", "silence", "clock"}) {
+       {"overlap", "threads", "overload", "availability", "alltoall", "pairs", "silence", "passive", "clock"}) {
     CLI::App* const sub = app.get_subcommand(name);
     sub->add_option("--driver", options.driver, "CANELE_DRIVERS, e.g. shm or tcp (default: as configured)");
     sub->parse_complete_callback([&options] { options.benchmark = Benchmark::progress; });

@@ -103,6 +103,19 @@ canele_memory_t* add_region(Engine& engine, std::unique_ptr<Region> region) {
 
 SharedHeader& header_of(const SharedMemory& memory) { return *reinterpret_cast<SharedHeader*>(memory.base()); }
 
+/// Begins to connect to a rank that the program will access, unless that has begun already. The on-demand thread goes
+/// on with it while the program computes.
+void begin_contact(Engine& engine, int rank) {
+  {
+    const EngineGuard guard(engine);
+    if (engine.peers[rank] != nullptr) return;
+    engine.peer(rank);
+  }
+  engine.after_submit();
+  ltask::OnDemandProgress& on_demand = engine.progress.on_demand;
+  if (on_demand.is_idle()) on_demand.expedite(ltask::OnDemandProgress::Because::there_is_work);
+}
+
 /// Maps the memory of the key, if it can be mapped. Then its header has the nonce of the key.
 void map_memory(Engine& engine, RemoteKey& key, const PackedKey& packed) {
   if (packed.host == 0 || key.length > PTRDIFF_MAX - SharedHeader::bytes) return;
@@ -243,6 +256,7 @@ int canele_key_open(canele_engine_t* engine, const void* bytes, canele_key_t** k
   opened->length = packed.length;
   opened->access = packed.access;
   map_memory(e, *opened, packed);
+  begin_contact(e, packed.rank);
   *key = reinterpret_cast<canele_key_t*>(opened.release());
   return CANELE_OK;
 } catch (...) {

@@ -24,6 +24,7 @@ Peer& Engine::first_contact(int to) {
     active_peers.push_back(std::make_unique<Peer>());
     entry = active_peers.back().get();
     entry->rank = to;
+    driver_set.connecting.fetch_add(1, std::memory_order_relaxed);
     entry->rail = &peers::add_rail(*entry, nullptr);
     entry->backlog = lifecycle.strategy.create();
     peers::resolve(*this, *entry);
@@ -343,7 +344,7 @@ Rail* connected(Engine& engine, DriverInstance& instance, int rank) {
     send_path::update_fast_limits(engine, *rail);
     divide_lines(instance.driver->shared_lines(rank), *rail);
   }
-  peer.state = Peer::State::up;
+  change_state(engine, peer, Peer::State::up);
   choose_rail(peer);
   if (engine.stage == Stage::leaving && rank != engine.rank) send_goodbye(engine, peer);
   engine.trace(Event::peer_connected, rank);

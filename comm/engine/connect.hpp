@@ -11,6 +11,7 @@
 //                        └─ the peer connects first: connected() ─────────────────▶ up
 #pragma once
 
+#include <cassert>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,12 @@ Blob make_address(const Engine& engine);
 void resolve(Engine& engine, Peer& peer) CANELE_UNDER_LOCK;
 /// Tries the drivers of the next group.
 void connect(Engine& engine, Peer& peer) CANELE_UNDER_LOCK;
+/// Makes a peer connected, or disconnected.
+inline void change_state(Engine& engine, Peer& peer, Peer::State to) CANELE_UNDER_LOCK {
+  assert(to >= Peer::State::up);
+  if (peer.state < Peer::State::up) engine.driver_set.connecting.fetch_sub(1, std::memory_order_relaxed);
+  peer.state = to;
+}
 Rail& add_rail(Peer& peer, DriverInstance* instance);
 /// Marks the rail as no longer usable. Returns false if it never was.
 bool rail_down(Engine& engine, Rail& rail, Connection to);

@@ -20,6 +20,7 @@ struct DriverSet {
   std::vector<DriverInstance*> polled CANELE_LOCKED;  ///< memory instances in use
   std::atomic<bool> memory_in_use{false};             ///< another rank is reached through memory
   std::atomic<int> system_peers{0};                   ///< peers connected through system-call drivers
+  std::atomic<int> connecting{0};                     ///< peers in contact, but not connected yet
   bool lacks_wakeup = false;                          ///< a driver without wake-up is open
   bool armed CANELE_LOCKED = false;                   ///< a thread sleeps on the drivers, or is about to
   Samples samples;                                    ///< what canele-perf sample has measured on this host

@@ -125,8 +125,12 @@ class Engine final : public Context, public ltask::ProgressSource {
   bool is_urgent() const override {
     return driver_set.system_peers.load(std::memory_order_relaxed) != 0 || progress.worker.active();
   }
-  /// Returns whether the program has memory or notification slots that other ranks access.
-  bool serves_others() const override { return accessible.load(std::memory_order_relaxed) != 0; }
+  /// Returns whether the program has memory or notification slots that other ranks access, or a connection is being
+  /// made, for which a rank waits.
+  bool serves_others() const override {
+    return accessible.load(std::memory_order_relaxed) != 0 ||
+           driver_set.connecting.load(std::memory_order_relaxed) != 0;
+  }
   /// Returns how often a polling thread has lost its core to other threads for a long time.
   std::uint64_t core_losses() const noexcept {
     return progress.worker.core_losses() + progress.on_demand.core_losses() + progress.waiters.contention.times();
@@ -330,11 +334,14 @@ class Engine final : public Context, public ltask::ProgressSource {
   bool relieve_program();
   std::uint64_t polls_so_far() const;
   std::uint64_t posts_so_far() const;
+  std::int64_t count_posts();
+  bool goes_on_posting();
   int step_drivers();
   bool arm();  ///< arms the wake-up of every driver; returns whether there is nothing to do
   void disarm();
   std::atomic<std::uint64_t> seen_polls_{0}, seen_posts_{0},
       seen_heartbeats_{0};  ///< of all drivers, and of the worker, as the on-demand thread saw them last
+  std::atomic<std::uint64_t> posts_seen_ns_{0};  ///< when it saw the posts
   std::atomic<int> program_unit_{-1};
   std::uint64_t parked_ns_ = 0;  ///< when its worker went to sleep; 0: it did not, or tracing is off
   int run_next_linked(int most) CANELE_UNDER_LOCK;

@@ -97,7 +97,7 @@ void drop_named(Engine& engine, const Peer& peer, DriverInstance* by) CANELE_UND
 
 void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverInstance* by) {
   if (peer.disconnected()) return;
-  peer.state = lost ? Peer::State::failed : Peer::State::left;
+  peers::change_state(*this, peer, lost ? Peer::State::failed : Peer::State::left);
   peer.error = error;
   peer.reason = reason;
   trace(Event::peer_failed, peer.rank);

@@ -83,6 +83,8 @@ int flush(DriverInstance& instance) {
     ++count;
     rail = next;
   }
+  const std::uint64_t before = instance.staged_sent.load(std::memory_order_relaxed);
+  instance.staged_sent.store(before + static_cast<unsigned>(count), std::memory_order_relaxed);
   return count + async_get::serve(instance);
 }
 

@@ -19,8 +19,9 @@ namespace canele::comm {
 namespace {
 
 /// Posts between two checks. A thread that posts this many will post more. A thread that posts fewer, and then
-/// computes, is helped at once.
-constexpr std::uint64_t many_posts = 64;
+/// computes, is helped at once. So is one that takes longer than that for each post.
+constexpr std::int64_t many_posts = 64;
+constexpr std::uint64_t longest_ns_per_post = 50'000;
 
 }  // namespace
 
@@ -31,7 +32,27 @@ std::uint64_t Engine::polls_so_far() const {
 }
 
 std::uint64_t Engine::posts_so_far() const {
-  return counters.read(Counter::lock_taken) + counters.read(Counter::lock_queued);
+  std::uint64_t sum = counters.read(Counter::lock_taken) + counters.read(Counter::lock_queued);
+  // Not posted, but submitted by the thread that has handed them over, which may be the on-demand thread.
+  for (const DriverInstance* instance : driver_set.system) sum -= instance->staged_sent.load(std::memory_order_relaxed);
+  return sum;
+}
+
+/// Returns the posts since the last call.
+std::int64_t Engine::count_posts() {
+  posts_seen_ns_.store(platform.now_ns(), std::memory_order_relaxed);
+  const std::uint64_t so_far = posts_so_far();
+  // below 0: a packet counts before its submission does
+  return static_cast<std::int64_t>(so_far - seen_posts_.exchange(so_far, std::memory_order_relaxed));
+}
+
+bool Engine::goes_on_posting() {
+  const std::uint64_t before = seen_posts_.load(std::memory_order_relaxed);
+  if (static_cast<std::int64_t>(posts_so_far() - before) < many_posts) return false;
+  const std::uint64_t since = posts_seen_ns_.load(std::memory_order_relaxed);
+  if (platform.now_ns() - since < many_posts * longest_ns_per_post) return true;
+  count_posts();  // few for so long a time: from now on, later ones count
+  return false;
 }
 
 ltask::ProgressSource::Coverage Engine::check_coverage() {
@@ -43,12 +64,11 @@ ltask::ProgressSource::Coverage Engine::check_coverage() {
     if (progress.worker.state() == ltask::Worker::State::sleeping) return Coverage::guaranteed;
     return moved ? Coverage::recent : Coverage::needed;
   }
-  const std::uint64_t so_far = posts_so_far();
-  const std::uint64_t posted = so_far - seen_posts_.exchange(so_far, std::memory_order_relaxed);
+  const std::int64_t posted = count_posts();
   if (polled) return Coverage::recent;
   if (progress.waiters.present() != 0) return Coverage::guaranteed;
-  return posted >= many_posts || (posted != 0 && CANELE_BUGGIFY(few_posts_are_many)) ? Coverage::poster_polls
-                                                                                     : Coverage::needed;
+  return posted >= many_posts || (posted > 0 && CANELE_BUGGIFY(few_posts_are_many)) ? Coverage::poster_polls
+                                                                                    : Coverage::needed;
 }
 
 /// Returns whether messages are pending, including those of other ranks that pass through this one. Called only after a
@@ -74,9 +94,7 @@ bool Engine::others_progress() {
 
 int Engine::help() {
   if (others_progress() || !unfinished()) return -1;
-  // A thread goes on posting: the next check asks it for a turn instead.
-  if (!progress.worker.active() && posts_so_far() - seen_posts_.load(std::memory_order_relaxed) >= many_posts)
-    return -1;
+  if (!progress.worker.active() && goes_on_posting()) return -1;  // the next check asks it for a turn instead
   const int did = step();
   seen_polls_.store(polls_so_far(), std::memory_order_relaxed);
   return did;

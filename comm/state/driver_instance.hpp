@@ -77,6 +77,7 @@ struct DriverInstance final : drivers::DriverEvents, drivers::DriverContext {
       deregistrations;  ///< handles of registrations to end; accessed by the holder of `call_lock`
   std::atomic<int> connected_peers{0};
   std::atomic<unsigned> turns{0}, dry_polls{0};  ///< system-call drivers: polled less often when idle
+  std::atomic<std::uint64_t> staged_sent{0};     ///< staged packets so far; written by the holder of `call_lock`
   LastEvent last_event;
   strategies::Costs costs;             ///< measured where there is a sample, else declared; constant after open()
   CopyCosts copy_costs CANELE_LOCKED;  ///< where Capabilities::rma_min is a guess

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Progress of Canelé beside that of other MPIs, interleaved: overlap, threads, overload, availability, alltoall,
-pairs, silence.
+pairs, silence, passive.
 
 Runs one job at a time. All contenders run one source, ../progress, on their own calls (link_canele.hpp, link_mpi.hpp).
 They take the options of `canele-perf <benchmark> --help`, which also explains the figures.
@@ -22,7 +22,7 @@ from figures import quantile
 
 # Main figure of each benchmark, and whether more of it is better.
 MAIN = {"overlap": ("serial", False), "overload": ("median", False), "availability": ("overhead", False),
-        "alltoall": ("median", False), "silence": ("first", False),
+        "alltoall": ("median", False), "silence": ("first", False), "passive": ("worst", False),
         "1-to-N": ("median", False), "N-to-N": ("rate", True),
         "latency": ("median", False), "bandwidth": ("median", True), "rate": ("median", True)}  # of pairs
 # Options whose values make cases of their own, and their defaults.
@@ -34,6 +34,7 @@ CASES = {
     "alltoall": {"size": "8,64k"},
     "pairs": {"measure": "latency,bandwidth,rate", "size": "8,64k"},
     "silence": {"seconds": "1"},
+    "passive": {"operation": "put,get,accumulate", "size": "8"},
 }
 MANY = ("alltoall", "pairs", "silence")  # with any number of ranks
 YIELDING = ("threads", "alltoall", "silence")  # more threads or ranks than cores
@@ -135,6 +136,7 @@ def parse_arguments():
     parser.add_argument("--threads", help="threads: N; overload: those that compute, in each process")
     parser.add_argument("--pattern", help="threads: 1-to-N, N-to-N")
     parser.add_argument("--measure", help="pairs: latency, bandwidth, rate")
+    parser.add_argument("--operation", help="passive: put, get, accumulate")
     parser.add_argument("--ranks", type=int, default=8, help="alltoall, pairs, silence: (default %(default)s)")
     parser.add_argument("--seconds", help="silence: length of one")
     command_line.add_common(parser, CONTENDERS, USUAL)
@@ -142,7 +144,7 @@ def parse_arguments():
     if options.rounds < 1:
         parser.error("at least one round is needed")
     if options.benchmark not in MANY:
-        options.ranks = 2
+        options.ranks = 3 if options.benchmark == "passive" else 2
     lists = [[(name, value) for value in (getattr(options, name) or usual).split(",")]
              for name, usual in CASES[options.benchmark].items()]
     options.cases = list(itertools.product(*lists))

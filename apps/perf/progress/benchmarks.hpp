@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The benchmarks of progress: each on two ranks of one host (alltoall, pairs, silence, clock: on many), through a Link.
+// The benchmarks of progress: each on two ranks of one host (passive: three; alltoall, pairs,
+// silence, clock: many), through a Link.
 //
 // run() calls them on all ranks, in canele-perf or in a peer's program. Threads: the main thread; they start others.
 // Only rank 0 decides and reports. Rank 1 does what rank 0 says (overlap, availability) or what the options say
@@ -38,6 +39,7 @@ void availability(Bench& bench);
 void alltoall(Bench& bench);
 void pairs(Bench& bench);
 void silence(Bench& bench);
+void passive(Bench& bench);
 /// Starts its ranks itself. Throws std::runtime_error with the reason.
 void bare_alltoall(const Options& options);
 void clocks(Bench& bench);

@@ -25,6 +25,8 @@ class Link {
   int local_rank() const { return engine_.local_rank(); }
   int local_size() const { return engine_.local_size(); }
 
+  canele::engine& engine() { return engine_; }
+
   /// Ends the job, with this text on stderr.
   [[noreturn]] void abort(const std::string& why) { engine_.abort(1, why.c_str()); }
 
@@ -52,6 +54,11 @@ class Link {
     canele_entry_t entry{};
     const int taken = canele_queue_wait(engine_.native(), &queue_, &entry, 1, UINT64_MAX);
     canele::detail::check(taken < 0 ? taken : entry.error, "canele_queue_wait");
+  }
+  bool test(Request& request) {
+    int done = 0;
+    canele::detail::check(canele_test(&request, &done, nullptr), "canele_test");
+    return done != 0;
   }
   void wait(Request& request) { canele::detail::check(canele_wait(&request, nullptr), "canele_wait"); }
 

@@ -50,6 +50,11 @@ class Link {
     MPI_Irecv(data, static_cast<int>(size), MPI_BYTE, from, tag, MPI_COMM_WORLD, &request);
   }
   void barrier() { MPI_Barrier(MPI_COMM_WORLD); }
+  bool test(Request& request) {
+    int done = 0;
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    return done != 0;
+  }
   void wait(Request& request) { MPI_Wait(&request, MPI_STATUS_IGNORE); }
 
  private:

@@ -69,6 +69,12 @@ const char* const silence_help =
     "  futex, epoll  a bare wake-up of a thread that has slept as long on the same core, in the same run\n"
     "  to_futex, to_epoll  first, to those";
 
+const char* const passive_help =
+    "Rank 1 computes and makes no call; rank 0 accesses its memory meanwhile. Rank 2 sleeps. Times in us, from the\n"
+    "post until the operation is over at the target. By MPI: MPI_Win_create, MPI_Win_lock_all, MPI_Win_flush.\n"
+    "  put       ours: also notifies the target\n"
+    "  first     the first operation, with which rank 0 meets rank 1 (by MPI they have made the window together)";
+
 const char* const clock_help =
     "Each rank's clock against rank 0's, by round trips: twice, --seconds apart, then the starts, then once more. A "
     "row "
@@ -219,6 +225,23 @@ void add_silence(CLI::App& app, Options& options) {
 #endif
 }
 
+void add_passive(CLI::App& app, Options& options) {
+  CLI::App* sub = add_common(app, options, "passive", "One-sided operations on a rank that computes", passive_help, 100,
+                             [](Options& o) {
+                               otherwise(o.sizes, std::uint64_t{8});
+                               if (o.ranks == 0) o.ranks = 3;
+                               if (o.seconds == 0) o.seconds = 0.01;
+                               if (o.operation.empty()) o.operation = "put";
+                             });
+  sub->add_option("--operation", options.operation, "put, get, accumulate (default: put)")
+      ->check(CLI::IsMember({"put", "get", "accumulate"}));
+  sub->add_option("--size", options.sizes, "Bytes of an operation, a multiple of 8 (default: 8)")
+      ->expected(1)
+      ->transform(CLI::AsSizeValue(false));
+  sub->add_option("--seconds", options.seconds, "Length of a computation (default: 0.01)")
+      ->check(CLI::Range(0.0001, 3600.0));
+}
+
 void add_clock(CLI::App& app, Options& options) {
   CLI::App* sub = add_common(app, options, "clock", "One clock for all ranks, and starts at an agreed date", clock_help,
                              200, [](Options& o) {
@@ -253,6 +276,7 @@ void add_subcommands(CLI::App& app, Options& options) {
   add_alltoall(app, options);
   add_pairs(app, options);
   add_silence(app, options);
+  add_passive(app, options);
   add_clock(app, options);
 }
 

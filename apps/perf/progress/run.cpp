@@ -30,7 +30,9 @@ void run(Link& link, const Clock& clock, const Options& options, double us_per_t
         "--bare starts its ranks itself; expected: canele-perf alltoall --bare, without a launcher");
   const bool clock_of_all = options.benchmark == "clock";  // the only one that may span hosts
   const bool in_pairs = options.benchmark == "pairs";
-  const bool many = options.benchmark == "alltoall" || in_pairs || options.benchmark == "silence" || clock_of_all;
+  const bool three = options.benchmark == "passive";
+  const bool many =
+      three || options.benchmark == "alltoall" || in_pairs || options.benchmark == "silence" || clock_of_all;
   if (in_pairs && link.size() % 2 != 0)
     throw std::runtime_error(std::to_string(link.size()) + " ranks; expected: pairs, an even number");
   if ((link.local_size() != link.size() && !clock_of_all) || (link.size() != 2 && !many)) {
@@ -47,6 +49,7 @@ void run(Link& link, const Clock& clock, const Options& options, double us_per_t
   if (options.benchmark == "alltoall") alltoall(bench);
   if (in_pairs) pairs(bench);
   if (options.benchmark == "silence") silence(bench);
+  if (three) passive(bench);
   if (clock_of_all) clocks(bench);
 }
 

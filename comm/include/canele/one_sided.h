@@ -81,8 +81,9 @@ CANELE_API int canele_memory_key(const canele_memory_t *memory, void *key);
 /** Memory of a rank, as an origin sees it. */
 typedef struct canele_key canele_key_t;
 
-/** Opens a key. Local operation: the target is told before the first access. CANELE_EINVAL: the bytes are no key of
- * this job. CANELE_EVERSION: they are of another version of the library. */
+/** Opens a key, and begins to connect to its rank, for which it does not wait. The target is told of the key before the
+ * first access. CANELE_EINVAL: the bytes are no key of this job. CANELE_EVERSION: they are of another version of the
+ * library. CANELE_ENOMEM. */
 CANELE_API int canele_key_open(canele_engine_t *engine, const void *bytes, canele_key_t **key);
 
 /** Closes a key; the handle is invalid afterwards. CANELE_EBUSY while operations with it are pending. */

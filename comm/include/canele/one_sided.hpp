@@ -302,7 +302,8 @@ class remote_word {
 /// Memory of a rank, as an origin sees it. Destroying a key waits for its operations.
 class key {
  public:
-  /// Opens the key that memory::key has returned on one of the ranks. Local operation. Throws canele::error.
+  /// Opens the key that memory::key has returned on one of the ranks. Begins to connect to that rank. Does not
+  /// block. Throws canele::error.
   key(engine& owner, const key_bytes& bytes) : engine_(owner.native()) {
     detail::check(canele_key_open(engine_, bytes.data(), &native_), "canele_key_open");
   }

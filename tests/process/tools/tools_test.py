@@ -188,6 +188,13 @@ class ProgressTest(unittest.TestCase):
             for figure in ("first", "futex", "epoll", "to_futex", "to_epoll"):
                 self.assertGreater(row["figures"][figure], 0, figure)
 
+    def test_passive(self):
+        for operation in ("put", "get", "accumulate"):
+            row, = self.rows("passive", "--driver", "shm", "--operation", operation, "--size", "64", "--seconds",
+                             "0.002", "--batches", "5")
+            self.assertEqual((row["operation"], row["size"], len(row["samples"]["times"])), (operation, 64, 5))
+            self.assertLessEqual(row["figures"]["first"], row["figures"]["worst"])
+
     def test_clock(self):
         rows = self.rows("clock", "--driver", "shm", "--ranks", "3", "--seconds", "0.05", "--batches", "3", "--trips",
                          "100", "--offset", "2", "--drift", "100", "--seed", "5")
@@ -209,6 +216,9 @@ class ProgressTest(unittest.TestCase):
     def test_bad_input(self):
         _, errors = run("canele-run", "-n", "3", str(BIN / "canele-perf"), "overlap", code=1)
         self.assertIn("expected: two on one host", errors)
+        _, errors = run("canele-run", "-n", "2", str(BIN / "canele-perf"), "passive", code=1)
+        self.assertIn("expected: three on one host", errors)
+        self.assertIn("multiple of 8", run("canele-perf", "passive", "--size", "9", code=1)[1])
         self.assertIn("sideways", run("canele-perf", "overlap", "--side", "sideways", code=105)[1])
         self.assertIn("cannot pin", run("canele-perf", "threads", "--cores", "4095", code=1)[1])
 
