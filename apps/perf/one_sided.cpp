@@ -19,6 +19,7 @@
 #include <stdexcept>
 
 #include "measure.hpp"
+#include "one_sided_notified.hpp"
 
 namespace canele::perf {
 namespace {
@@ -234,6 +235,7 @@ double Origin::floor() {
 }
 
 OneSidedResult measure_case(Job& job, const Options& options, const OneSidedCase& one) {
+  if (one.measure == Measure::notified) return measure_notified(job, options, one);
   OneSidedResult result{one, false, {}, {}};
   if (!job.first()) {
     Target target(job, one);
@@ -255,7 +257,7 @@ OneSidedResult measure_case(Job& job, const Options& options, const OneSidedCase
 
 OneSidedCase case_of(const Options& options, TargetMemory memory, OneSidedOperation operation, Measure measure,
                      std::uint64_t size) {
-  const int window = measure == Measure::latency ? 1 : options.window_of_one_sided(size);
+  const int window = measure == Measure::rate ? options.window_of_one_sided(size) : 1;
   return {memory, operation, measure, size, window, options.rounds(size, window)};
 }
 

@@ -88,7 +88,7 @@ const std::map<std::string, Order> orders = {
 const std::map<std::string, Load> loads = {{"fds", Load::fds}};
 
 template <typename Value>
-void add_choice(CLI::App& sub, const char* name, std::vector<Value>& values, const char* help,
+void add_choice(CLI::App& sub, const char* name, std::vector<Value>& values, const std::string& help,
                 const std::map<std::string, Value>& known) {
   sub.add_option(name, values, help)->delimiter(',')->transform(CLI::CheckedTransformer(known));
 }
@@ -149,6 +149,8 @@ const std::map<std::string, TargetMemory> memories = {{"mapped", TargetMemory::m
 const std::map<std::string, OneSidedOperation> atomic_operations = {
     {"fetch-and-add", OneSidedOperation::fetch_and_add}, {"compare-and-swap", OneSidedOperation::compare_and_swap}};
 const std::map<std::string, Measure> measures = {{"latency", Measure::latency}, {"rate", Measure::rate}};
+const std::map<std::string, Measure> measures_of_puts = {
+    {"latency", Measure::latency}, {"rate", Measure::rate}, {"notified", Measure::notified}};
 
 /// Adds put, get or atomics. Returns the subcommand; the caller adds the sizes.
 CLI::App* add_one_sided(CLI::App& app, Options& options, Benchmark benchmark, const char* help,
@@ -160,9 +162,12 @@ CLI::App* add_one_sided(CLI::App& app, Options& options, Benchmark benchmark, co
       *sub, "--memory", one_sided.memories,
       "Memory of the target: mapped (canele_memory_allocate), registered (canele_memory_register) (default: both)",
       memories);
+  const bool is_put = benchmark == Benchmark::put;
   add_choice(*sub, "--measure", one_sided.measures,
-             "latency: one operation and the wait for it; rate: windows of operations, a flush each (default: both)",
-             measures);
+             std::string("latency: one operation and the wait for it; rate: windows of operations, a flush each") +
+                 (is_put ? "; notified: half a round trip of puts that notify a counter" : "") +
+                 " (default: latency,rate)",
+             is_put ? measures_of_puts : measures);
   sub->add_option("--window", one_sided.window, "Operations before a flush (default: 64; large ones fewer, at least 4)")
       ->check(CLI::Range(1, 4096));
   sub->add_flag("--json", options.json, "Print JSON, with every sample");

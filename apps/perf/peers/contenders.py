@@ -27,6 +27,7 @@ ONE_SIDED = [operation + measure for operation in ("put", "get", *ATOMICS) for m
 # Open MPI's component for shared windows is its fastest one there, and does not crash in MPI_Compare_and_swap
 # (https://github.com/open-mpi/ompi/issues/11349). Over tcp only one component works without UCX.
 OPENMPI_MAPPED, OPENMPI_TCP_RMA = ["--mca", "osc", "sm"], ["--mca", "osc", "pt2pt"]
+OPENMPI_UCX_RMA = ["--mca", "osc", "ucx"]  # else it takes a component that copies within the host
 
 
 class Case(typing.NamedTuple):
@@ -246,7 +247,9 @@ def openmpi_rma(case, on_ucx):
     """Returns the options that select Open MPI's component for one-sided operations, where its own choice fails."""
     if case.what == "mapped":
         return OPENMPI_MAPPED
-    return OPENMPI_TCP_RMA if case.driver == "tcp" and not on_ucx else []
+    if case.driver != "tcp":
+        return []
+    return OPENMPI_UCX_RMA if on_ucx else OPENMPI_TCP_RMA
 
 
 def window_of(case):

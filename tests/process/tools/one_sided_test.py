@@ -60,6 +60,15 @@ class OneSidedTest(unittest.TestCase):
                 self.assertEqual(report["benchmark"], operation)
                 self.check(report, driver, [operation], [1, 8, 102400])
 
+    def test_puts_that_notify(self):
+        for driver in ("shm", "tcp"):
+            with self.subTest(driver=driver):
+                rows = self.measure("put", "--driver", driver, "--size", "8,100k", "--measure", "notified")["results"]
+                self.assertEqual([(row["memory"], row["size"], row["measure"], row["unit"]) for row in rows],
+                                 [(memory, size, "notified", "us") for memory in ("mapped", "registered")
+                                  for size in (8, 102400)])
+                self.assertTrue(all(row["median"] > 0 for row in rows))
+
     def test_atomics(self):
         for driver in ("shm", "tcp"):
             with self.subTest(driver=driver):
@@ -93,6 +102,7 @@ class OneSidedTest(unittest.TestCase):
 
     def test_bad_input(self):
         for arguments, word in ((["put", "--memory", "shared"], "shared"), (["put", "--measure", "speed"], "speed"),
+                                (["get", "--measure", "notified"], "notified"),
                                 (["get", "--size", "0"], "not in range"), (["get", "--window", "0"], "not in range"),
                                 (["atomics", "--size", "16"], "16 not in"),
                                 (["atomics", "--operation", "read"], "read")):
