@@ -60,6 +60,8 @@ class OneSidedRank {
     const auto ranks = static_cast<std::size_t>(world_.ranks());
     make_window(parts_at + ranks * part_size);
     peers_.resize(ranks);
+    counted.resize(ranks);
+    counted_perhaps.resize(ranks);
     must(canele_session_open(engine, "keys", CANELE_ORDER_PER_TAG, &session_));
     temporary_.assign(temporary_size, std::byte{0});
     must(canele_memory_register(engine, temporary_.data(), temporary_.size(), nullptr, &temporary_memory_));
@@ -68,6 +70,9 @@ class OneSidedRank {
     then.kind = CANELE_COMPLETE_QUEUE;
     then.object = &queue_;
     must(canele_notification_open(engine, &then, &card_.slot));
+    then.kind = CANELE_COMPLETE_COUNTER;
+    then.object = &counter_;
+    must(canele_notification_open(engine, &then, &card_.counted));
     must(canele_memory_key(memory_, card_.key.data()));
     exchange_cards();
     for (int i = 0; i < operations_; ++i) {
@@ -96,6 +101,9 @@ class OneSidedRank {
   std::uint64_t completed = 0, added = 0, added_perhaps = 0;
   /// How often each of the sums was, and may have been, added to by this rank.
   std::vector<std::uint64_t> summed = std::vector<std::uint64_t>(sums), summed_perhaps = summed;
+  /// How many notifications to the counter of each rank have, and may have, been made by this rank.
+  std::vector<std::uint64_t> counted, counted_perhaps;
+  std::uint64_t count() const { return canele_completion_counter_value(&counter_); }
   /// The word, and behind it the sums, that all ranks add to.
   std::uint64_t word(std::size_t index = 0) const {
     const std::byte* const shared = window_.empty() ? last_words_.data() : window_.data();
@@ -106,7 +114,7 @@ class OneSidedRank {
  private:
   struct Card {
     std::array<unsigned char, CANELE_KEY_SIZE> key{}, temporary{};
-    std::uint32_t slot = 0;
+    std::uint32_t slot = 0, counted = 0;
   };
   /// What this rank knows of a peer, as an origin and as a target.
   struct Remote {
@@ -219,7 +227,8 @@ class OneSidedRank {
   void put_some(int peer, Remote& remote) {
     doing_ = "puts to rank " + std::to_string(peer);
     std::vector<std::vector<std::byte>> kept;
-    const std::uint64_t count = dice_.between(1, 8);
+    const auto target = static_cast<std::size_t>(peer);
+    const std::uint64_t count = dice_.between(1, 8), counted_before = counted_perhaps[target];
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto record = static_cast<std::size_t>(dice_.under(records));
       const std::size_t length = choose_length(record);
@@ -227,7 +236,11 @@ class OneSidedRank {
       fill(kept.back(), ++remote.written[record]);
       remote.length[record] = length;
       canele_access_options_t options = access_to(record);
-      if (dice_.under(3) == 0) {
+      const std::uint64_t notification = dice_.under(6);
+      if (notification == 0) {
+        options.slot = remote.card.counted;
+        ++counted_perhaps[target];
+      } else if (notification <= 2) {
         options.slot = remote.card.slot;
         options.immediate = ++remote.notified << 32 | remote.written[record];
       }
@@ -236,7 +249,7 @@ class OneSidedRank {
     }
     canele_request_t flushed{};
     must(canele_flush(engine_, peer, nullptr, &flushed));
-    ended(flushed, peer);
+    if (ended(flushed, peer)) counted[target] += counted_perhaps[target] - counted_before;
   }
 
   /// Accesses memory that its target revokes at some time: three puts, then a get.
@@ -385,6 +398,7 @@ class OneSidedRank {
   canele_session_t* session_ = nullptr;
   canele_memory_t *memory_ = nullptr, *temporary_memory_ = nullptr;
   canele_queue_t queue_{};
+  canele_completion_counter_t counter_{};
   std::span<std::byte> window_;
   std::vector<std::byte> registered_, temporary_, revoked_, last_words_;
   std::uint64_t accesses_to_temporary_ = 0;
@@ -408,6 +422,23 @@ void check_sum(World& world, const OneSidedRanks& ranks, std::size_t index) {
                  "; expected: " + std::to_string(added) + " to " + std::to_string(perhaps));
 }
 
+/// Each notification to a counter that has ended well has been counted once, unless its rank was killed before it
+/// could.
+void check_counts(World& world, const OneSidedRanks& ranks) {
+  for (std::size_t target = 0; target < ranks.size(); ++target) {
+    std::uint64_t made = 0, perhaps = 0;
+    for (const auto& rank : ranks) {
+      if (rank->counted.empty()) continue;  // it has never begun
+      made += rank->counted[target];
+      perhaps += rank->counted_perhaps[target];
+    }
+    const std::uint64_t count = ranks[target]->count();
+    if ((count >= made || world.deaths() > 0) && count <= perhaps) continue;
+    world.complain("rank " + std::to_string(target) + " has counted " + std::to_string(count) +
+                   " notifications; expected: " + std::to_string(made) + " to " + std::to_string(perhaps));
+  }
+}
+
 /// Without a death or a lost rail, every addition has happened once.
 void check_sums(World& world, const OneSidedRanks& ranks) {
   std::uint64_t words = 0, added = 0, perhaps = 0;
@@ -421,6 +452,7 @@ void check_sums(World& world, const OneSidedRanks& ranks) {
                    std::to_string(perhaps));
   }
   for (std::size_t i = 0; i < sums; ++i) check_sum(world, ranks, i);
+  check_counts(world, ranks);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 // - A get that follows puts in the same lane reads the last of them.
 // - At a notification, all words of its range have the number of its put, or a later one.
 // - The notifications of one origin come once, in order, without a gap if the origin lives.
+// - Notifications to a counter are counted once each.
 // - Former values grow; without deaths, the word and the sums end as the sum of all.
 // - Guards do not change, and neither does memory after it was revoked.
 #pragma once

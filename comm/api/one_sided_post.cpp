@@ -11,6 +11,7 @@
 #include "comm/api/posted_use.hpp"
 #include "comm/post/direct_access.hpp"
 #include "comm/post/mapped_access.hpp"
+#include "comm/post/put.hpp"
 #include "comm/protocol/one_sided_chunk.hpp"
 
 namespace canele::comm::api {
@@ -44,6 +45,7 @@ bool is_large(const Access& access) {
 }
 
 bool access_at_once(const Access& access, Lane& lane);
+bool notify_at_once(const Access& access, Lane& lane);
 bool accesses_directly(const Access& access, Lane& lane);
 bool submit_first_parts(Access& access, const AccessOptions& options, Lane& lane);
 void submit_access(const Access& access, const AccessOptions& options, bool watched, Lane& lane, Request& request);
@@ -103,7 +105,7 @@ int post_access(Access access, AccessOptions options, canele_request_t* request)
   const bool watched =
       request != nullptr || (options.done.kind != CANELE_COMPLETE_POLL && options.done.kind != CANELE_COMPLETE_NONE);
   if (!watched) {
-    if (!notifies(access) && access_at_once(access, lane)) return CANELE_OK;
+    if (notifies(access) ? notify_at_once(access, lane) : access_at_once(access, lane)) return CANELE_OK;
     options.done.kind = CANELE_COMPLETE_NONE;
   }
   PostedUse use;
@@ -150,6 +152,21 @@ bool access_at_once(const Access& access, Lane& lane) {
     return post::accumulate_mapped(at, access.data, accumulation_of(access), access.before);
   }
   return true;
+}
+
+/// Sends a notification, or a short put that notifies, if nothing stands in its way. Returns false, with nothing sent,
+/// if it has to be posted.
+bool notify_at_once(const Access& access, Lane& lane) {
+  constexpr std::uint64_t longest = 4096;  // is copied under the engine's lock
+  const canele_data_t& data = access.data;
+  if (one_sided::is_strided(access.strides) || data.segments != nullptr || data.length > longest) return false;
+  const bool puts = access.key != nullptr;
+  std::byte* const mapped = puts ? post::mapped_memory(*access.key, lane) : nullptr;
+  if (puts && mapped == nullptr && post::may_go_directly(*access.key, lane, data.length, access.slot)) return false;
+  const wire::Notification fields{access.immediate, data.length, access.offset, access.slot, 0};
+  const RemoteKey* const along = mapped == nullptr ? access.key : nullptr;
+  return post::notify_at_once(access.engine, {access.rank, lane, along, access.offset, data.base, data.length, fields},
+                              mapped != nullptr ? mapped + access.offset : nullptr, data);
 }
 
 /// Makes a put or get by this process itself, if the target permits. Returns false if it has to be posted.

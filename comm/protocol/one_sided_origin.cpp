@@ -118,7 +118,7 @@ bool writes(const Request& request) {
 /// writes, or a limit towards the target.
 bool may_begin(const PeerAccess& access, const Stream& stream, const Request& request) {
   if (stream.large_put != nullptr || (stream.gets != 0 && writes(request))) return false;
-  if (notifies(request) && access.notifications - access.notifications_taken >= most_notifications) return false;
+  if (notifies(request) && !access.may_notify()) return false;
   if (!is_answered(request) || access.replies == 0) return true;
   return access.replies < most_replies && access.reply_bytes + length_of(request) <= most_reply_bytes;
 }

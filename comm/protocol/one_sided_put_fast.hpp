@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fast path of a short put at its origin: does what one_sided_origin.hpp does for it at once, where nothing stands in
-// the way.
+// Fast path of a short put or notification at its origin: does what one_sided_origin.hpp does for it at once, where
+// nothing stands in the way.
 //
-// Any thread may call it under the engine's lock; post/put.hpp does. If try_put_fast() returns false, nothing was sent,
-// and the caller posts the put normally.
+// Any thread may call it under the engine's lock; post/put.hpp does. If try_put_fast() or notify_fast() returns false,
+// nothing was sent, and the caller posts the operation normally.
 //
-// Such a put has no completion, so it needs no request: it is over for the origin once it has left. Its lane counts it
-// until the target is known to have executed it, as any other operation.
+// Such an operation has no completion, so it needs no request: it is over for the origin once it has left. Its lane
+// counts it until the target is known to have executed it, as any other operation.
 //
 // It is a header for the reason that send_fast.hpp is one.
 #pragma once
@@ -35,7 +35,18 @@ struct ShortPut {
   std::size_t length;
 };
 
-inline Stream* find_clear_stream(Peer& peer, std::uint16_t lane);
+/// A notification that is offered to the fast path.
+struct ShortNotification {
+  int rank;
+  Lane& lane;
+  const RemoteKey* key;  ///< of a put whose data goes along; nullptr: there is no data, or it is there already
+  std::uint64_t offset;
+  const void* bytes;
+  std::size_t length;
+  wire::Notification fields;
+};
+
+inline Stream* find_clear_stream(const Peer& peer, std::uint16_t lane);
 [[gnu::always_inline]] static inline bool send_put(Peer& peer, const ShortPut& put) CANELE_UNDER_LOCK;
 [[gnu::always_inline]] static inline void account_put(Context& context, Peer& peer, Stream& stream,
                                                       Lane& lane) CANELE_UNDER_LOCK;
@@ -60,7 +71,7 @@ inline Stream* find_clear_stream(Peer& peer, std::uint16_t lane);
 
 /// Returns the operations of a lane if the next put may leave before the peer is flushed: no operation waits there, and
 /// none holds back what writes. Else nullptr.
-inline Stream* find_clear_stream(Peer& peer, std::uint16_t lane) {
+inline Stream* find_clear_stream(const Peer& peer, std::uint16_t lane) {
   PeerAccess* const access = peer.one_sided.get();
   if (access == nullptr || lane >= access->streams.size()) return nullptr;
   Stream& stream = access->streams[lane];
@@ -102,6 +113,71 @@ inline void count_up_to(Unconfirmed& unconfirmed, std::atomic<std::uint64_t>& in
   if (unconfirmed.count != 0) return;
   unconfirmed.count = 1;
   in_lane.fetch_add(1, std::memory_order_relaxed);  // as in api/one_sided_post.cpp
+}
+
+/// Returns the operations of the lane if the notification may leave before the peer is flushed, else nullptr.
+inline Stream* may_notify_fast(const Context& context, const ShortNotification& one) CANELE_UNDER_LOCK {
+  const Peer* const peer = context.peers[one.rank];
+  if (peer == nullptr || (one.key != nullptr && one.key->index == 0)) [[unlikely]]
+    return nullptr;
+  Stream* const stream = find_clear_stream(*peer, one.lane.number);
+  const std::size_t carried = one.key != nullptr ? one.length : 0;
+  if (stream == nullptr || !peer->one_sided->may_notify() ||
+      !link::can_send_fast(*peer, wire::chunk_size(sizeof(std::uint32_t) + sizeof one.fields + carried))) [[unlikely]]
+    return nullptr;
+  return stream;
+}
+
+/// Gives the notification, and the data that goes along, to the driver. Returns false, with nothing sent, if the driver
+/// is full. As in send_put(), the first bytes of the data go with the head.
+[[gnu::always_inline]] static inline bool send_notification(Peer& peer, const ShortNotification& one) {
+  constexpr std::uint64_t flags = wire::access_notifies;
+  const bool puts = one.key != nullptr;
+  const std::size_t carried = puts ? one.length : 0;
+  const auto size = static_cast<std::uint8_t>(sizeof(std::uint32_t) + sizeof one.fields + carried);
+  const auto head = wire::words_of({puts ? one.offset : 0, puts ? one.key->index : 0, one.lane.number,
+                                    puts ? wire::Type::put : wire::Type::notify, size});
+  std::uint32_t first = 0;
+  const std::size_t ahead = std::min(carried, sizeof first);
+  if (ahead == sizeof first) [[likely]]
+    std::memcpy(&first, one.bytes, sizeof first);
+  else if (ahead != 0)
+    std::memcpy(&first, one.bytes, ahead);
+  const wire::Notification& fields = one.fields;
+  constexpr unsigned half = 32;
+  const std::array<std::uint64_t, 7> words = {head[0],
+                                              head[1],
+                                              flags | fields.immediate << half,
+                                              fields.immediate >> half | fields.length << half,
+                                              fields.length >> half | fields.offset << half,
+                                              fields.offset >> half | std::uint64_t{fields.slot} << half,
+                                              std::uint64_t{first} << half};
+  Rail& rail = *peer.rail;
+  const std::size_t ahead_of_data = sizeof head + sizeof(std::uint32_t) + sizeof fields;
+  if (rail.instance->driver->send_inline(peer.rank, words.data(), ahead_of_data + ahead,
+                                         static_cast<const std::byte*>(one.bytes) + ahead,
+                                         carried - ahead) == drivers::Status::ok) [[likely]]
+    return true;
+  CANELE_COVER_RARE(one_sided_notification_found_full);
+  transition(rail, Transmit::full);
+  return false;
+}
+
+/// Sends the notification that may_notify_fast() allows. Returns false, with nothing sent, if the driver is full.
+[[gnu::always_inline]] static inline bool notify_fast(Context& context, Stream& stream,
+                                                      const ShortNotification& one) CANELE_UNDER_LOCK {
+  Peer& peer = *context.peers[one.rank];
+  if (!send_notification(peer, one)) [[unlikely]]
+    return false;
+  CANELE_COVER(one_sided_notified_fast);
+  const std::uint64_t number = ++stream.begun;
+  if (one.key != nullptr) count_up_to(stream.effects, one.lane.effects, number);
+  count_up_to(stream.all, one.lane.all, number);
+  ++peer.one_sided->notifications;
+  context.counters.add(Counter::accesses_sent);
+  peer.counters.add(Counter::packets_sent);
+  link::doorbell(context, *peer.rail);
+  return true;
 }
 
 /// Accounts for a put that has left.

@@ -51,6 +51,7 @@ void executed(Context& context, Peer& peer, std::uint16_t lane, std::uint32_t fl
 void total_is_wanted(Context& context, Peer& peer, std::uint16_t lane) CANELE_UNDER_LOCK;
 void reject(Context& context, Peer& peer, std::uint16_t lane, int error) CANELE_UNDER_LOCK;
 int notify(Context& context, Peer& peer, const wire::Notification& fields) CANELE_UNDER_LOCK;
+void note_taken(Context& context, Peer& peer) CANELE_UNDER_LOCK;
 Verdict receive_put(Context& context, Peer& peer, const LargePut& put, Region* region, int error) CANELE_UNDER_LOCK;
 Verdict send_got(Context& context, Peer& peer, const wire::Head& head, const StridedMemory& memory,
                  Region& region) CANELE_UNDER_LOCK;
@@ -297,6 +298,12 @@ int notify(Context& context, Peer& peer, const wire::Notification& fields) {
   if (access.notified - access.taken >= most_notifications) return too_many;
   ++access.notified;
   const bool open = fields.slot != 0 && fields.slot <= state.slots.size() && state.slots[fields.slot - 1].open;
+  if (open && deliver_under_lock(context, state.slots[fields.slot - 1].then)) {
+    CANELE_COVER(one_sided_notification_counted);
+    context.counters.add(Counter::notifications_received);
+    note_taken(context, peer);
+    return CANELE_OK;
+  }
   Notification* one = open ? state.free_notifications : nullptr;
   if (one != nullptr) {
     state.free_notifications = one->next_free;
@@ -325,18 +332,22 @@ int notify(Context& context, Peer& peer, const wire::Notification& fields) {
   return CANELE_OK;
 }
 
-}  // namespace
-
-void on_taken(Context& context, Notification& notification) {
-  Peer& peer = context.peer(notification.source);
-  notification.next_free = context.one_sided.free_notifications;
-  context.one_sided.free_notifications = &notification;
+/// The program has a notification. Its origin is told of every few.
+void note_taken(Context& context, Peer& peer) {
   PeerAccess& access = *peer.one_sided;
   ++access.taken;
   constexpr std::uint64_t seldom = most_notifications / 4;
   if (access.taken % seldom != 0 || peer.disconnected()) return;
   access.taken_due = true;
   totals_are_due(context, peer);
+}
+
+}  // namespace
+
+void on_taken(Context& context, Notification& notification) {
+  notification.next_free = context.one_sided.free_notifications;
+  context.one_sided.free_notifications = &notification;
+  note_taken(context, context.peer(notification.source));
 }
 
 void acknowledge_all(Context& context) {

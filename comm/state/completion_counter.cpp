@@ -47,6 +47,22 @@ void CompletionCounter::add(std::uint64_t n, int error) {
   if (reaches) deliver(then, node_, first);
 }
 
+bool CompletionCounter::add_under_lock(std::uint64_t n, PostUnlockActions& after_unlock) {
+  ListedWaiter* woken = nullptr;
+  {
+    const SpinGuard guard(taken_, posix_platform());
+    if (!reached_ && value_ + n >= threshold_) return false;
+    value_ += n;
+    woken = unlist_reached();
+  }
+  while (woken != nullptr) {
+    ListedWaiter* const next = woken->next;
+    if (ltask::Parker* const parker = woken->wake(); parker != nullptr) after_unlock.wake(*parker);
+    woken = next;
+  }
+  return true;
+}
+
 /// Takes the waiters whose value is reached out of the list, and returns them as a list.
 ListedWaiter* CompletionCounter::unlist_reached() {
   ListedWaiter* reached = nullptr;

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "comm/state/after_unlock.hpp"
 #include "comm/state/listed_waiter.hpp"
 #include "comm/state/queue_node.hpp"
 
@@ -31,6 +32,9 @@ class CompletionCounter {
   /// Adds the end of operations with outcome `error`. Delivers the completion of the threshold if that is reached, and
   /// wakes the threads whose value is. Does not access the counter afterwards.
   void add(std::uint64_t n, int error);
+  /// Adds `n` successes for a caller that holds the engine's lock. Threads to be woken are left to `after_unlock`.
+  /// Returns false, with nothing done, if the threshold would be reached: its completion may call the program.
+  bool add_under_lock(std::uint64_t n, PostUnlockActions& after_unlock);
   std::uint64_t value() const;
   std::uint64_t errors(int* first) const;
   /// Lists the calling thread as a waiter for waiter.threshold. Returns false if the value is reached.

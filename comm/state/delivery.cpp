@@ -137,6 +137,16 @@ void deliver_all(ltask::Task& task) {
 
 }  // namespace
 
+bool deliver_under_lock(Context& context, const canele_completion_t& then) {
+  if (then.kind != CANELE_COMPLETE_COUNTER) return false;
+  one_sided::Delivery& delivery = context.one_sided.delivery;
+  {
+    const SpinGuard guard(delivery.taken, context.platform);
+    if (delivery.running) return false;
+  }
+  return static_cast<CompletionCounter*>(then.object)->add_under_lock(amount_of(then), context.after_unlock);
+}
+
 void deliver_in_order(one_sided::Delivery& delivery, one_sided::Notification& notification) {
   Context& context = *notification.context;
   notification.next_free = nullptr;

@@ -50,6 +50,9 @@ void deliver_now(Request& request, const Listening& listening);
 /// Delivers the completion of a counter's threshold. `node`: of the counter. `error`: of what was counted.
 void deliver(const canele_completion_t& then, QueueNode& node, int error);
 
+/// Delivers a notification of a peer at once, under the engine's lock, if it adds to a counter and none is on its way.
+/// Else returns false, and the notification goes by deliver_in_order().
+bool deliver_under_lock(Context& context, const canele_completion_t& then) CANELE_UNDER_LOCK;
 /// Delivers a notification of a peer by a task, after those that have come before it.
 void deliver_in_order(one_sided::Delivery& delivery, one_sided::Notification& notification);
 

@@ -216,6 +216,7 @@ struct PeerAccess {
   std::uint32_t replies = 0;
   std::uint64_t reply_bytes = 0;
   std::uint64_t notifications = 0, notifications_taken = 0;  ///< totals
+  bool may_notify() const { return notifications - notifications_taken < most_notifications; }
 
   // As a target.
   std::vector<Attachment> attached;  ///< by index

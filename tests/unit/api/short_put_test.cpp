@@ -228,6 +228,118 @@ TEST_P(OneSidedShortPutByShm, ALaneCountsThoseBehindAFlush) {
   EXPECT_EQ(canele_lane_close(lane), CANELE_OK) << canele_error_detail();
 }
 
+/// Each put notifies by its offset and length, and finds its data there.
+TEST_P(OneSidedShortPut, NotificationsOfEveryLengthArrive) {
+  constexpr std::size_t lengths = 300, distance = 512;
+  canele_queue_t queue{};
+  canele_completion_t then{};
+  then.kind = CANELE_COMPLETE_QUEUE;
+  then.object = &queue;
+  canele_access_options_t notify = options();
+  ASSERT_EQ(canele_notification_open(job_.handle(target()), &then, &notify.slot), CANELE_OK);
+  std::vector<std::vector<std::uint8_t>> kept;
+  std::size_t taken = 0;
+  const auto take = [&] {
+    canele_entry_t entry{};
+    while (canele_queue_take(job_.handle(target()), &queue, &entry, 1) == 1) {
+      ASSERT_LT(taken, kept.size());
+      EXPECT_EQ(entry.immediate, taken << 40 | taken);
+      EXPECT_EQ(entry.tag, taken * distance);
+      EXPECT_EQ(entry.length, taken);
+      EXPECT_TRUE(std::equal(kept[taken].begin(), kept[taken].end(), base() + taken * distance)) << taken;
+      ++taken;
+    }
+  };
+  for (std::size_t length = 0; length < lengths; ++length) {
+    kept.push_back(pattern(length, static_cast<unsigned>(length)));
+    kept.back().reserve(1);
+    notify.immediate = length << 40 | length;
+    ASSERT_EQ(put(length * distance, kept.back(), nullptr, &notify), CANELE_OK) << canele_error_detail();
+    if (length % 16 != 0) continue;
+    job_.step_all();
+    take();
+  }
+  EXPECT_EQ(flush(), CANELE_OK);
+  ASSERT_TRUE(job_.until([&] {
+    take();
+    return taken == lengths;
+  }));
+  EXPECT_EQ(canele_notification_close(job_.handle(target()), notify.slot), CANELE_OK);
+}
+
+struct Order {
+  canele_completion_counter_t counter{};
+  std::uint64_t calls = 0;
+  bool in_order = true;
+};
+void compare_counts(canele_request_t*, unsigned, void* order) {
+  auto& o = *static_cast<Order*>(order);
+  o.in_order = o.in_order && canele_completion_counter_value(&o.counter) == o.calls;
+  ++o.calls;
+}
+
+/// A notification that adds to a counter does not overtake one that calls a function.
+TEST_P(OneSidedShortPut, CountedNotificationsKeepTheirOrder) {
+  constexpr std::uint64_t rounds = 400;
+  Order order;
+  canele_completion_t call{}, count{};
+  call.kind = CANELE_COMPLETE_CALLBACK;
+  call.callback = compare_counts;
+  call.user = &order;
+  count.kind = CANELE_COMPLETE_COUNTER;
+  count.object = &order.counter;
+  canele_access_options_t calls = options(), counts = options();
+  ASSERT_EQ(canele_notification_open(job_.handle(target()), &call, &calls.slot), CANELE_OK);
+  ASSERT_EQ(canele_notification_open(job_.handle(target()), &count, &counts.slot), CANELE_OK);
+  const std::vector<std::uint8_t> bytes(8, 1);
+  for (std::uint64_t i = 0; i < rounds; ++i) {
+    ASSERT_EQ(put(0, bytes, nullptr, &calls), CANELE_OK);
+    ASSERT_EQ(put(8, bytes, nullptr, &counts), CANELE_OK);
+    if (i % 50 == 0) {
+      EXPECT_EQ(flush(), CANELE_OK);
+    }
+  }
+  EXPECT_EQ(flush(), CANELE_OK);
+  ASSERT_TRUE(job_.until([&] { return canele_completion_counter_value(&order.counter) == rounds; }));
+  EXPECT_EQ(order.calls, rounds);
+  EXPECT_TRUE(order.in_order);
+  EXPECT_EQ(canele_notification_close(job_.handle(target()), calls.slot), CANELE_OK);
+  EXPECT_EQ(canele_notification_close(job_.handle(target()), counts.slot), CANELE_OK);
+}
+
+/// The counter's threshold calls a function, so it is reached without the engine's lock: the function may post.
+TEST_P(OneSidedShortPut, TheThresholdOfACountedNotificationCallsTheProgram) {
+  struct Reached {
+    canele_engine_t* engine;
+    std::atomic<int> calls{0};
+  } reached{job_.handle(target())};
+  canele_completion_t then{}, count{};
+  then.kind = CANELE_COMPLETE_CALLBACK;
+  then.callback = [](canele_request_t*, unsigned, void* user) {
+    auto& r = *static_cast<Reached*>(user);
+    canele_lane_t* lane = nullptr;  // takes the engine's lock
+    EXPECT_EQ(canele_lane_open(r.engine, &lane), CANELE_OK);
+    EXPECT_EQ(canele_lane_close(lane), CANELE_OK);
+    ++r.calls;
+  };
+  then.user = &reached;
+  canele_completion_counter_t counter{};
+  ASSERT_EQ(canele_completion_counter_init(&counter, 3, &then), CANELE_OK);
+  count.kind = CANELE_COMPLETE_COUNTER;
+  count.object = &counter;
+  canele_access_options_t notify = options();
+  ASSERT_EQ(canele_notification_open(job_.handle(target()), &count, &notify.slot), CANELE_OK);
+  const std::vector<std::uint8_t> bytes(8, 1);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(reached.calls, i < 3 ? 0 : 1);
+    ASSERT_EQ(put(0, bytes, nullptr, &notify), CANELE_OK);
+    EXPECT_EQ(flush(), CANELE_OK);
+    ASSERT_TRUE(job_.until([&] { return canele_completion_counter_value(&counter) == static_cast<unsigned>(i) + 1; }));
+  }
+  EXPECT_EQ(reached.calls, 1);
+  EXPECT_EQ(canele_notification_close(job_.handle(target()), notify.slot), CANELE_OK);
+}
+
 INSTANTIATE_TEST_SUITE_P(Shm, OneSidedShortPutByShm, testing::Values(Case{"shm", 1}), name_of_way);
 
 }  // namespace
