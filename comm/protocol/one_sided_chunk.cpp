@@ -81,6 +81,13 @@ std::byte* write_fields(const Context& context, const Request& request, std::byt
   return has_strides(request) ? append(out, request.strides) : out;
 }
 
+/// Returns whether the target shall acknowledge at once: for the operation itself, or for the flush that will follow.
+bool asks_for_acknowledgement(Context& context, const Request& request) CANELE_UNDER_LOCK;
+bool asks_for_acknowledgement(Context& context, const Request& request) {
+  if (request.needs_fin) return !is_answered(request);
+  return context.peer(request.rank).one_sided->stream(lane_of(request)).asking == request.number;
+}
+
 }  // namespace
 
 std::byte* write(Context& context, Request& request, std::byte* out) {
@@ -90,7 +97,7 @@ std::byte* write(Context& context, Request& request, std::byte* out) {
   const std::size_t size = payload_size(context, request), bytes = bytes_to_put(context, request);
   const std::uint32_t flags = (notifies(request) ? wire::access_notifies : 0) |
                               (is_large(context, request) ? wire::access_by_message : 0) |
-                              (request.needs_fin && !is_answered(request) ? wire::access_wants_ack : 0) |
+                              (asks_for_acknowledgement(context, request) ? wire::access_wants_ack : 0) |
                               (has_strides(request) ? wire::access_strided : 0);
   const bool has_offset = operation <= AccessKind::accumulate;
   const wire::Head head{has_offset ? request.status_tag : 0, request.key != nullptr ? request.key->index : 0,

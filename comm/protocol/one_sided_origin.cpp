@@ -20,6 +20,8 @@ namespace {
 
 bool is_flushed(const Stream& stream);
 bool answer_flushes(const Stream& stream);
+void note_flush(Stream& stream);
+bool will_be_flushed(const Stream& stream, const Request& request);
 void await_answer(Stream& stream, Request& flush) CANELE_UNDER_LOCK;
 bool may_begin(const PeerAccess& access, const Stream& stream, const Request& request);
 void begin(Context& context, Peer& peer, Request& request) CANELE_UNDER_LOCK;
@@ -70,6 +72,7 @@ void on_posted(Context& context, Request& request) {
     }
     return end(context, request, peer.error);
   }
+  if (operation_of(request) == AccessKind::flush) note_flush(stream);
   if (operation_of(request) == AccessKind::flush && is_flushed(stream)) {
     never_begun(context, request);
     return end(context, request, take_error(context, stream, lane_of(request)));
@@ -93,13 +96,26 @@ bool is_flushed(const Stream& stream) {
          stream.replies.front() == nullptr;
 }
 
-/// Returns whether the answer to the last operation of the stream will say that all of them are executed.
+/// Returns whether the answer to the last operation of the stream, or its acknowledgement, will say that all of them
+/// are executed.
 bool answer_flushes(const Stream& stream) {
   const Request* const last = stream.replies.back();
-  return last != nullptr && last->number == stream.begun && stream.waiting.front() == nullptr;
+  const bool answered = last != nullptr && last->number == stream.begun;
+  return (answered || stream.asking == stream.begun) && stream.waiting.front() == nullptr;
 }
 
-/// Ends a flush with the answer to the last operation. It needs no packet.
+/// Notes how many operations a flush has to cover.
+void note_flush(Stream& stream) {
+  stream.flushed_one = stream.begun - stream.flushed_at == 1 && stream.waiting.front() == nullptr;
+  stream.flushed_at = stream.begun;
+}
+
+/// Returns whether a flush will most likely follow this operation.
+bool will_be_flushed(const Stream& stream, const Request& request) {
+  return stream.flushed_one && request.number == stream.flushed_at + 1 && operation_of(request) != AccessKind::flush;
+}
+
+/// Ends a flush with the answer to the last operation, or its acknowledgement. It needs no packet.
 void await_answer(Stream& stream, Request& flush) {
   CANELE_COVER(one_sided_flush_by_answer);
   flush.number = stream.begun;
@@ -142,6 +158,8 @@ void begin(Context& context, Peer& peer, Request& request) {
     stream.unacknowledged.push_back(request);
   }
   request.needs_fin = is_answered(request) || is_watched(request) || large_put;
+  if (!request.needs_fin && will_be_flushed(stream, request)) stream.asking = request.number;
+  if (operation_of(request) == AccessKind::flush) stream.flushed_at = request.number;
   if (large_put) stream.large_put = &request;
   submit_chunk(context, peer, request);  // the operation may be over now, unless it is large
   if (large) begin_transfer(context, request);

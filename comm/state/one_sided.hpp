@@ -172,6 +172,10 @@ struct Stream {
   std::uint64_t gets = 0;        ///< in `replies`: the target may still read for them
   Request* large_put = nullptr;  ///< begun and not over: it is the last one
   int error = 0;                 ///< first one of an operation without completion, since the last flush
+  // A program that flushes each operation will flush the next one: that one asks for its acknowledgement itself.
+  std::uint64_t flushed_at = 0;  ///< `begun` at the last flush
+  bool flushed_one = false;      ///< the last flush had one operation to cover
+  std::uint64_t asking = 0;      ///< number of the last operation that asks so
 };
 
 /// A notification that is on its way to the program. As an operation it says that the program has taken it.

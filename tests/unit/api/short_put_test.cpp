@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -265,6 +266,31 @@ TEST_P(OneSidedShortPut, NotificationsOfEveryLengthArrive) {
     return taken == lengths;
   }));
   EXPECT_EQ(canele_notification_close(job_.handle(target()), notify.slot), CANELE_OK);
+}
+
+/// A program that flushes each put sends no packet for the flush: the put asks for its acknowledgement itself.
+TEST_P(OneSidedShortPut, AFlushAfterEachPutNeedsNoPacket) {
+  if (mapped() || target() == 0 || std::string(GetParam().driver) != "tcp")
+    GTEST_SKIP() << "other puts leave otherwise";
+  constexpr std::uint64_t rounds = 50;
+  const auto packets = [&] { return job_.engine(0).peers[1]->counters.read(comm::Counter::packets_sent); };
+  std::vector<std::uint8_t> bytes(8);
+  const auto put_and_flush = [&](std::uint64_t times) {
+    for (std::uint64_t i = 0; i < times; ++i) {
+      bytes.assign(8, static_cast<std::uint8_t>(i));
+      ASSERT_EQ(put(0, bytes, nullptr), CANELE_OK);
+      EXPECT_EQ(flush(), CANELE_OK);
+      EXPECT_EQ(base()[7], static_cast<std::uint8_t>(i));
+    }
+  };
+  put_and_flush(2);
+  std::uint64_t before = packets();
+  put_and_flush(rounds);
+  EXPECT_EQ(packets() - before, rounds);
+  for (int window = 0; window < 5; ++window) {  // the flush of several puts is a packet, or goes with their last one
+    for (std::uint8_t i = 0; i < 10; ++i) ASSERT_EQ(put(i, bytes, nullptr), CANELE_OK);
+    EXPECT_EQ(flush(), CANELE_OK);
+  }
 }
 
 struct Order {
