@@ -214,7 +214,7 @@ class Peers(unittest.TestCase):
         self.assertIn("osc sm program put", words("openmpi-ucx", "mapped", "shm"))
         self.assertIn("osc pt2pt program put", words("openmpi", "registered", "tcp"))
         self.assertNotIn("osc", words("openmpi", "registered", "shm"))
-        self.assertNotIn("osc", words("openmpi-ucx", "registered", "tcp"))
+        self.assertIn("osc ucx", words("openmpi-ucx", "registered", "tcp"))
 
     def test_a_contender_without_the_program_has_no_cell(self):
         mpi = contenders.Mpi(type("Options", (), {"cores": [0, 1]}), "canele-mpi", {"mpi_perf": "program"}, [], {})
