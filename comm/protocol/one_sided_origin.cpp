@@ -407,14 +407,15 @@ void count_begun(Stream& stream, const Request& request) {
 }
 
 /// All operations of the stream up to `number` are executed. Releases what their memory got, or gave: a thread that
-/// then accesses mapped memory reads the lane's counts with acquire (post/mapped_access.hpp).
+/// then accesses mapped memory reads the lane's counts with acquire (post/mapped_access.hpp). While answers are to
+/// come, the lane is not flushed, even if all is executed.
 void confirm(Context& context, Stream& stream, std::uint16_t lane, std::uint64_t number) {
   stream.confirmed = std::max(stream.confirmed, number);
   if (stream.gets != 0) return;
   Lane& of = context.one_sided.lanes[lane];
   if (stream.effects.count != 0 && stream.effects.last <= stream.confirmed)
     of.effects.fetch_sub(std::exchange(stream.effects.count, 0), std::memory_order_release);
-  if (stream.all.count != 0 && stream.all.last <= stream.confirmed)
+  if (stream.all.count != 0 && stream.all.last <= stream.confirmed && stream.replies.front() == nullptr)
     of.all.fetch_sub(std::exchange(stream.all.count, 0), std::memory_order_release);
 }
 

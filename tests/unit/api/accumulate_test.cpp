@@ -250,6 +250,32 @@ TEST_P(Accumulate, MappedElementsOfOneWordLoseNothing) {
   EXPECT_EQ(memory_at(0, expected.size()), expected);
 }
 
+/// A put behind it is acknowledged before the former elements of a long accumulate are here: the lane is not flushed
+/// yet.
+TEST_P(Accumulate, ALaneIsFlushedAfterTheFormerElementsHaveCome) {
+  constexpr std::size_t length = 96'000, behind = 128'000;
+  canele_lane_t* lane = nullptr;
+  ASSERT_EQ(canele_lane_open(job_.handle(0), &lane), CANELE_OK);
+  canele_access_options_t in_lane = options();
+  in_lane.lane = lane;
+  Bytes before(length);
+  const Bytes ones(8, 1);
+  for (int round = 0; round < 50; ++round) {
+    const auto former = static_cast<std::uint8_t>(round);
+    std::fill_n(base(), length, former);
+    before.assign(length, 0xee);
+    const canele_data_t read = canele_data_contiguous(before.data(), length);
+    ASSERT_EQ(canele_accumulate(key_, 0, &read, CANELE_NO_OP, CANELE_UINT64, before.data(), &in_lane, nullptr),
+              CANELE_OK);
+    canele_request_t request{};
+    ASSERT_EQ(put(behind, ones, &request, &in_lane), CANELE_OK);
+    ASSERT_TRUE(job_.until([&] { return canele_lane_try_flush(lane) == 1; }));
+    EXPECT_EQ(std::count(before.begin(), before.end(), former), std::ptrdiff_t{length}) << "round " << round;
+    ASSERT_TRUE(job_.finish(request));
+  }
+  EXPECT_EQ(canele_lane_close(lane), CANELE_OK) << canele_error_detail();
+}
+
 TEST_P(Accumulate, RejectsWhatItCannotDo) {
   std::fill_n(base(), 64, std::uint8_t{9});
   EXPECT_EQ(accumulate(0, Bytes(12), CANELE_SUM, CANELE_UINT64), CANELE_EINVAL) << "not a whole element";
