@@ -112,8 +112,7 @@ void begin_contact(Engine& engine, int rank) {
     engine.peer(rank);
   }
   engine.after_submit();
-  ltask::OnDemandProgress& on_demand = engine.progress.on_demand;
-  if (on_demand.is_idle()) on_demand.expedite(ltask::OnDemandProgress::Because::there_is_work);
+  engine.progress.on_demand.expedite(ltask::OnDemandProgress::Because::there_is_work);
 }
 
 /// Maps the memory of the key, if it can be mapped. Then its header has the nonce of the key.

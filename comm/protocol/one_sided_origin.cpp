@@ -72,12 +72,14 @@ void on_posted(Context& context, Request& request) {
     }
     return end(context, request, peer.error);
   }
-  if (operation_of(request) == AccessKind::flush) note_flush(stream);
-  if (operation_of(request) == AccessKind::flush && is_flushed(stream)) {
-    never_begun(context, request);
-    return end(context, request, take_error(context, stream, lane_of(request)));
+  if (operation_of(request) == AccessKind::flush) {
+    note_flush(stream);
+    if (is_flushed(stream)) {
+      never_begun(context, request);
+      return end(context, request, take_error(context, stream, lane_of(request)));
+    }
+    if (answer_flushes(stream)) return await_answer(stream, request);
   }
-  if (operation_of(request) == AccessKind::flush && answer_flushes(stream)) return await_answer(stream, request);
   if (stream.waiting.front() != nullptr || !may_begin(access, stream, request)) {
     CANELE_COVER(one_sided_waits);
     return stream.waiting.push_back(request);

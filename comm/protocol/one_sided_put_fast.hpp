@@ -48,8 +48,8 @@ struct ShortNotification {
 
 inline Stream* find_clear_stream(const Peer& peer, std::uint16_t lane);
 [[gnu::always_inline]] static inline bool send_put(Peer& peer, const ShortPut& put) CANELE_UNDER_LOCK;
-[[gnu::always_inline]] static inline void account_put(Context& context, Peer& peer, Stream& stream,
-                                                      Lane& lane) CANELE_UNDER_LOCK;
+[[gnu::always_inline]] static inline void account_put(Context& context, Peer& peer, Stream& stream, Lane& lane,
+                                                      bool writes) CANELE_UNDER_LOCK;
 
 /// Sends a short put to a peer of an idle memory driver, with nothing queued before it. The packet that any strategy
 /// would plan now holds this put only. Returns false if the put has to take the normal path.
@@ -64,7 +64,7 @@ inline Stream* find_clear_stream(const Peer& peer, std::uint16_t lane);
   if (!send_put(*peer, put)) [[unlikely]]
     return false;
   CANELE_COVER(one_sided_put_fast);
-  account_put(context, *peer, *stream, put.lane);
+  account_put(context, *peer, *stream, put.lane, true);
   link::doorbell(context, *peer->rail);
   return true;
 }
@@ -79,31 +79,44 @@ inline Stream* find_clear_stream(const Peer& peer, std::uint16_t lane) {
   return is_clear ? &stream : nullptr;
 }
 
-/// Gives the packet to the driver. Returns false, with nothing sent, if the driver is full.
-///
 /// The first bytes of the data go with the head, which then ends with a whole word. The driver copies words. A word
 /// that it reads across two that were just written would have to wait for both.
-[[gnu::always_inline]] static inline bool send_put(Peer& peer, const ShortPut& put) {
-  constexpr std::uint32_t flags = 0;  // no acknowledgement: a flush asks for all
-  const auto size = static_cast<std::uint8_t>(sizeof flags + put.length);
-  const auto head = wire::words_of({put.offset, put.key.index, put.lane.number, wire::Type::put, size});
-  std::uint32_t first = 0;
-  std::size_t ahead = sizeof first;
-  if (put.length >= sizeof first) [[likely]] {
-    std::memcpy(&first, put.bytes, sizeof first);
-  } else {
-    ahead = put.length;
-    std::memcpy(&first, put.bytes, ahead);
+struct FirstBytes {
+  std::uint32_t word = 0;
+  std::size_t count = sizeof word;
+
+  [[gnu::always_inline]] FirstBytes(const void* bytes, std::size_t length) {
+    if (length >= sizeof word) [[likely]] {
+      std::memcpy(&word, bytes, sizeof word);
+    } else {
+      count = length;
+      if (count != 0) std::memcpy(&word, bytes, count);
+    }
   }
-  const std::array<std::uint64_t, 3> words = {head[0], head[1], flags | std::uint64_t{first} << 32};
+};
+
+/// Gives the packet to the driver: `size` bytes of the words, then the rest of the data. Returns false, with nothing
+/// sent, if the driver is full.
+template <std::size_t N>
+[[gnu::always_inline]] static inline bool send_words(Peer& peer, const std::array<std::uint64_t, N>& words,
+                                                     std::size_t size, const void* rest, std::size_t length) {
   Rail& rail = *peer.rail;
-  if (rail.instance->driver->send_inline(peer.rank, words.data(), sizeof head + sizeof flags + ahead,
-                                         static_cast<const std::byte*>(put.bytes) + ahead,
-                                         put.length - ahead) == drivers::Status::ok) [[likely]]
+  if (rail.instance->driver->send_inline(peer.rank, words.data(), size, rest, length) == drivers::Status::ok) [[likely]]
     return true;
   CANELE_COVER(one_sided_put_found_full);
   transition(rail, Transmit::full);
   return false;
+}
+
+/// Sends the packet of a put. Returns false, with nothing sent, if the driver is full.
+[[gnu::always_inline]] static inline bool send_put(Peer& peer, const ShortPut& put) {
+  constexpr std::uint32_t flags = 0;  // no acknowledgement: a flush asks for all
+  const auto size = static_cast<std::uint8_t>(sizeof flags + put.length);
+  const auto head = wire::words_of({put.offset, put.key.index, put.lane.number, wire::Type::put, size});
+  const FirstBytes first(put.bytes, put.length);
+  const std::array<std::uint64_t, 3> words = {head[0], head[1], flags | std::uint64_t{first.word} << 32};
+  return send_words(peer, words, sizeof head + sizeof flags + first.count,
+                    static_cast<const std::byte*>(put.bytes) + first.count, put.length - first.count);
 }
 
 /// Lets a lane count the operations of a stream up to `number`. A stream that the lane counts already goes on to be
@@ -128,8 +141,8 @@ inline Stream* may_notify_fast(const Context& context, const ShortNotification& 
   return stream;
 }
 
-/// Gives the notification, and the data that goes along, to the driver. Returns false, with nothing sent, if the driver
-/// is full. As in send_put(), the first bytes of the data go with the head.
+/// Sends the packet of a notification, with the data that goes along. Returns false, with nothing sent, if the driver
+/// is full.
 [[gnu::always_inline]] static inline bool send_notification(Peer& peer, const ShortNotification& one) {
   constexpr std::uint64_t flags = wire::access_notifies;
   const bool puts = one.key != nullptr;
@@ -137,12 +150,7 @@ inline Stream* may_notify_fast(const Context& context, const ShortNotification& 
   const auto size = static_cast<std::uint8_t>(sizeof(std::uint32_t) + sizeof one.fields + carried);
   const auto head = wire::words_of({puts ? one.offset : 0, puts ? one.key->index : 0, one.lane.number,
                                     puts ? wire::Type::put : wire::Type::notify, size});
-  std::uint32_t first = 0;
-  const std::size_t ahead = std::min(carried, sizeof first);
-  if (ahead == sizeof first) [[likely]]
-    std::memcpy(&first, one.bytes, sizeof first);
-  else if (ahead != 0)
-    std::memcpy(&first, one.bytes, ahead);
+  const FirstBytes first(one.bytes, carried);
   const wire::Notification& fields = one.fields;
   constexpr unsigned half = 32;
   const std::array<std::uint64_t, 7> words = {head[0],
@@ -151,16 +159,9 @@ inline Stream* may_notify_fast(const Context& context, const ShortNotification& 
                                               fields.immediate >> half | fields.length << half,
                                               fields.length >> half | fields.offset << half,
                                               fields.offset >> half | std::uint64_t{fields.slot} << half,
-                                              std::uint64_t{first} << half};
-  Rail& rail = *peer.rail;
-  const std::size_t ahead_of_data = sizeof head + sizeof(std::uint32_t) + sizeof fields;
-  if (rail.instance->driver->send_inline(peer.rank, words.data(), ahead_of_data + ahead,
-                                         static_cast<const std::byte*>(one.bytes) + ahead,
-                                         carried - ahead) == drivers::Status::ok) [[likely]]
-    return true;
-  CANELE_COVER_RARE(one_sided_notification_found_full);
-  transition(rail, Transmit::full);
-  return false;
+                                              std::uint64_t{first.word} << half};
+  return send_words(peer, words, sizeof head + sizeof(std::uint32_t) + sizeof fields + first.count,
+                    static_cast<const std::byte*>(one.bytes) + first.count, carried - first.count);
 }
 
 /// Sends the notification that may_notify_fast() allows. Returns false, with nothing sent, if the driver is full.
@@ -170,20 +171,17 @@ inline Stream* may_notify_fast(const Context& context, const ShortNotification& 
   if (!send_notification(peer, one)) [[unlikely]]
     return false;
   CANELE_COVER(one_sided_notified_fast);
-  const std::uint64_t number = ++stream.begun;
-  if (one.key != nullptr) count_up_to(stream.effects, one.lane.effects, number);
-  count_up_to(stream.all, one.lane.all, number);
+  account_put(context, peer, stream, one.lane, one.key != nullptr);
   ++peer.one_sided->notifications;
-  context.counters.add(Counter::accesses_sent);
-  peer.counters.add(Counter::packets_sent);
   link::doorbell(context, *peer.rail);
   return true;
 }
 
-/// Accounts for a put that has left.
-[[gnu::always_inline]] static inline void account_put(Context& context, Peer& peer, Stream& stream, Lane& lane) {
+/// Accounts for a put, or a notification, that has left. writes: its data has gone along.
+[[gnu::always_inline]] static inline void account_put(Context& context, Peer& peer, Stream& stream, Lane& lane,
+                                                      bool writes) {
   const std::uint64_t number = ++stream.begun;
-  count_up_to(stream.effects, lane.effects, number);
+  if (writes) count_up_to(stream.effects, lane.effects, number);
   count_up_to(stream.all, lane.all, number);
   context.counters.add(Counter::accesses_sent);
   peer.counters.add(Counter::packets_sent);

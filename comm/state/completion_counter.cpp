@@ -11,6 +11,20 @@
 
 namespace canele::comm {
 
+namespace {
+
+/// Ends the waits of the listed threads. Calls unpark(parker) for each that sleeps.
+template <typename Unpark>
+void wake_all(ListedWaiter* woken, Unpark unpark) {
+  while (woken != nullptr) {
+    ListedWaiter* const next = woken->next;
+    if (ltask::Parker* const parker = woken->wake(); parker != nullptr) unpark(*parker);
+    woken = next;
+  }
+}
+
+}  // namespace
+
 std::size_t CompletionCounter::offset_of_node() { return offsetof(CompletionCounter, node_); }
 
 void CompletionCounter::init(std::uint64_t threshold, const canele_completion_t& then) {
@@ -39,11 +53,7 @@ void CompletionCounter::add(std::uint64_t n, int error) {
     woken = unlist_reached();
   }
   // From here on a thread that has read the value may free the counter, unless `then` is an entry of a queue.
-  while (woken != nullptr) {
-    ListedWaiter* const next = woken->next;
-    if (ltask::Parker* const parker = woken->wake(); parker != nullptr) parker->signal(posix_platform());
-    woken = next;
-  }
+  wake_all(woken, [](ltask::Parker& parker) { parker.signal(posix_platform()); });
   if (reaches) deliver(then, node_, first);
 }
 
@@ -55,11 +65,7 @@ bool CompletionCounter::add_under_lock(std::uint64_t n, PostUnlockActions& after
     value_ += n;
     woken = unlist_reached();
   }
-  while (woken != nullptr) {
-    ListedWaiter* const next = woken->next;
-    if (ltask::Parker* const parker = woken->wake(); parker != nullptr) after_unlock.wake(*parker);
-    woken = next;
-  }
+  wake_all(woken, [&after_unlock](ltask::Parker& parker) { after_unlock.wake(parker); });
   return true;
 }
 

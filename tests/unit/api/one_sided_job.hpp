@@ -72,6 +72,12 @@ class OneSidedJob : public testing::TestWithParam<Case> {
     all.struct_size = sizeof all;
     return all;
   }
+  /// Opens a slot of the target. Returns options that notify it.
+  canele_access_options_t notifying(const canele_completion_t& then) {
+    canele_access_options_t all = options();
+    EXPECT_EQ(canele_notification_open(job_.handle(target()), &then, &all.slot), CANELE_OK) << canele_error_detail();
+    return all;
+  }
 
   static constexpr std::size_t guard = 64;
   static constexpr unsigned char guard_byte = 0xa5;

@@ -214,11 +214,7 @@ TEST_P(OneSided, FlushBehindAnAnswerCoversWhatIsBeforeIt) {
 
 TEST_P(OneSided, FlushWaitsForAnswersThatComeLate) {
   canele_completion_counter_t notified{};
-  canele_completion_t then{};
-  then.kind = CANELE_COMPLETE_COUNTER;
-  then.object = &notified;
-  canele_access_options_t with = options();
-  ASSERT_EQ(canele_notification_open(job_.handle(target()), &then, &with.slot), CANELE_OK);
+  canele_access_options_t with = notifying({CANELE_COMPLETE_COUNTER, 0, &notified, nullptr, nullptr});
   const std::vector<std::uint8_t> there = pattern(window, 5);
   std::copy(there.begin(), there.end(), base());
   for (const bool notifies : {false, true}) {
@@ -290,11 +286,7 @@ TEST_P(OneSided, MappedAndOtherMemoryInOneLane) {
 TEST_P(OneSided, NotificationsWaitForTheProgram) {
   constexpr std::uint64_t notifications = 3000;
   canele_queue_t queue{};
-  canele_completion_t then{};
-  then.kind = CANELE_COMPLETE_QUEUE;
-  then.object = &queue;
-  canele_access_options_t with = options();
-  ASSERT_EQ(canele_notification_open(job_.handle(target()), &then, &with.slot), CANELE_OK);
+  canele_access_options_t with = notifying({CANELE_COMPLETE_QUEUE, 0, &queue, nullptr, nullptr});
   for (with.immediate = 0; with.immediate < notifications; ++with.immediate)
     ASSERT_EQ(canele_notify(job_.handle(0), target(), &with, nullptr), CANELE_OK);
   canele_entry_t entry{};

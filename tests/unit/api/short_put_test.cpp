@@ -233,11 +233,7 @@ TEST_P(OneSidedShortPutByShm, ALaneCountsThoseBehindAFlush) {
 TEST_P(OneSidedShortPut, NotificationsOfEveryLengthArrive) {
   constexpr std::size_t lengths = 300, distance = 512;
   canele_queue_t queue{};
-  canele_completion_t then{};
-  then.kind = CANELE_COMPLETE_QUEUE;
-  then.object = &queue;
-  canele_access_options_t notify = options();
-  ASSERT_EQ(canele_notification_open(job_.handle(target()), &then, &notify.slot), CANELE_OK);
+  canele_access_options_t notify = notifying({CANELE_COMPLETE_QUEUE, 0, &queue, nullptr, nullptr});
   std::vector<std::vector<std::uint8_t>> kept;
   std::size_t taken = 0;
   const auto take = [&] {
@@ -284,7 +280,7 @@ TEST_P(OneSidedShortPut, AFlushAfterEachPutNeedsNoPacket) {
     }
   };
   put_and_flush(2);
-  std::uint64_t before = packets();
+  const std::uint64_t before = packets();
   put_and_flush(rounds);
   EXPECT_EQ(packets() - before, rounds);
   for (int window = 0; window < 5; ++window) {  // the flush of several puts is a packet, or goes with their last one
@@ -308,15 +304,12 @@ void compare_counts(canele_request_t*, unsigned, void* order) {
 TEST_P(OneSidedShortPut, CountedNotificationsKeepTheirOrder) {
   constexpr std::uint64_t rounds = 400;
   Order order;
-  canele_completion_t call{}, count{};
+  canele_completion_t call{};
   call.kind = CANELE_COMPLETE_CALLBACK;
   call.callback = compare_counts;
   call.user = &order;
-  count.kind = CANELE_COMPLETE_COUNTER;
-  count.object = &order.counter;
-  canele_access_options_t calls = options(), counts = options();
-  ASSERT_EQ(canele_notification_open(job_.handle(target()), &call, &calls.slot), CANELE_OK);
-  ASSERT_EQ(canele_notification_open(job_.handle(target()), &count, &counts.slot), CANELE_OK);
+  const canele_access_options_t calls = notifying(call);
+  const canele_access_options_t counts = notifying({CANELE_COMPLETE_COUNTER, 0, &order.counter, nullptr, nullptr});
   const std::vector<std::uint8_t> bytes(8, 1);
   for (std::uint64_t i = 0; i < rounds; ++i) {
     ASSERT_EQ(put(0, bytes, nullptr, &calls), CANELE_OK);
@@ -339,7 +332,7 @@ TEST_P(OneSidedShortPut, TheThresholdOfACountedNotificationCallsTheProgram) {
     canele_engine_t* engine;
     std::atomic<int> calls{0};
   } reached{job_.handle(target())};
-  canele_completion_t then{}, count{};
+  canele_completion_t then{};
   then.kind = CANELE_COMPLETE_CALLBACK;
   then.callback = [](canele_request_t*, unsigned, void* user) {
     auto& r = *static_cast<Reached*>(user);
@@ -351,10 +344,7 @@ TEST_P(OneSidedShortPut, TheThresholdOfACountedNotificationCallsTheProgram) {
   then.user = &reached;
   canele_completion_counter_t counter{};
   ASSERT_EQ(canele_completion_counter_init(&counter, 3, &then), CANELE_OK);
-  count.kind = CANELE_COMPLETE_COUNTER;
-  count.object = &counter;
-  canele_access_options_t notify = options();
-  ASSERT_EQ(canele_notification_open(job_.handle(target()), &count, &notify.slot), CANELE_OK);
+  const canele_access_options_t notify = notifying({CANELE_COMPLETE_COUNTER, 0, &counter, nullptr, nullptr});
   const std::vector<std::uint8_t> bytes(8, 1);
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(reached.calls, i < 3 ? 0 : 1);
